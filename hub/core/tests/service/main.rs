@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod accept;
+mod dead_letters;
 mod deliver;
 #[path = "../../../store/tests/suite/factory.rs"]
 #[expect(dead_code, reason = "the conformance suite of the stores uses more of it")]
@@ -10,6 +11,13 @@ mod factory;
 #[path = "../../../store/tests/suite/fixtures.rs"]
 #[expect(dead_code, unused_imports, reason = "the conformance suite of the stores uses more of it")]
 mod fixtures;
-#[expect(dead_code, reason = "tests of orders and dead letters use the rest of it")]
+mod forward;
+mod letters;
+mod operations;
+mod order;
 mod peer;
+mod poison;
+mod retention;
+mod scene;
+mod semantics;
 mod time;

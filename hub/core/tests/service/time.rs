@@ -55,6 +55,12 @@ pub(crate) async fn pass(clock: &Clock, time: Duration) {
 /// Makes two tests of each function.
 macro_rules! on_both_stores {
     ($($test:ident),+ $(,)?) => {
+        $crate::time::on_both_stores!((flavor = "multi_thread", worker_threads = 2): $($test),+);
+    };
+    (on one thread: $($test:ident),+ $(,)?) => {
+        $crate::time::on_both_stores!((flavor = "current_thread"): $($test),+);
+    };
+    ($sqlite:tt: $($test:ident),+) => {
         mod memory {
             $(#[tokio::test(start_paused = true)]
             async fn $test() {
@@ -63,7 +69,7 @@ macro_rules! on_both_stores {
         }
 
         mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            $(#[tokio::test $sqlite]
             async fn $test() {
                 super::$test::<crate::factory::SqliteFactory>().await;
             })+

@@ -1,17 +1,9 @@
-//! The store, and what the hub does with it.
+//! The stores: what each of them must do, and what belongs to SQLite alone. What the hub does with a store is tested in `hub/core`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-mod dead_letters;
-mod forward;
-mod letters;
-mod operations;
-mod order;
 mod place;
-mod poison;
 mod retention;
-mod scene;
-mod semantics;
 #[path = "../suite/mod.rs"]
 mod suite;
 mod upgrade;

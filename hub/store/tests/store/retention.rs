@@ -1,10 +1,7 @@
 //! What is old goes, and nothing else.
 
-use std::time::Duration;
-
 use rusqlite::Connection;
-use seawall::millis;
-use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryState};
+use seawall_hub_core::domain::delivery::DeadLetterReason;
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::retention::{Limits, Retention};
 use seawall_hub_core::domain::time::Millis;
@@ -12,10 +9,8 @@ use seawall_hub_core::port::store::{
     Change, CommitResult, EventReads, LetterAction, LetterMove, PruneTarget, Store, StoreError, UnitOfWork,
     UnitStore, WritePriority,
 };
-use serde_json::json;
 
 use crate::place::Place;
-use crate::scene::{Scene, USUAL, everything};
 use crate::suite::fixtures::{DELIVERED, NOW, Names, add, dead, event, settle, to, unit};
 
 const DAY: i64 = 86_400_000;
@@ -150,33 +145,4 @@ async fn hub_9_the_log_gives_back_what_a_backup_has_cost() {
         add(&store, &format!("later {number}"), &[]).await.unwrap();
     }
     assert!(log() <= STORED, "{}", log());
-}
-
-/// HUB-9: the hub lets go of what is old while events come in, and none of those is lost or refused.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_9_events_come_in_while_old_ones_go() {
-    let place = Place::new();
-    let scene = Scene::new(&place, USUAL, everything()).await;
-    scene
-        .play(async {
-            for number in 0..300 {
-                let id = scene.one(&format!("old {number}").replace(' ', "-"), json!({})).await;
-                scene.until(id, DeliveryState::Delivered).await;
-            }
-            tokio::time::sleep(millis(2)).await;
-            let none = Some(Duration::ZERO);
-            scene.hub.ops.keep_for(Retention { delivered: none, discarded: none, audit: None });
-            let (pruned, new) = tokio::join!(scene.hub.ops.prune(), async {
-                let mut new = Vec::new();
-                for number in 0..300 {
-                    new.push(scene.one(&format!("new-{number}"), json!({})).await);
-                }
-                new
-            });
-            assert!(pruned.unwrap().events >= 299);
-            scene.hub.ops.keep_for(Retention::default());
-            assert_eq!(new.len(), 300);
-            assert_eq!(scene.hub.ops.prune().await.unwrap().events, 0, "what is new stays");
-        })
-        .await;
 }

@@ -1,6 +1,7 @@
 //! The stores that are tested, and how each of them is opened. The tests of `hub/core` read this file too.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use seawall::Clock;
 use seawall_hub_core::port::store::Store;
@@ -65,7 +66,9 @@ impl StoreFactory for MemoryFactory {
         Capabilities { many_processes: false, durable: false, full_text: false };
 
     async fn create() -> Self {
-        MemoryFactory(MemoryPlace::new(7))
+        // As with files, no two places have the same id.
+        static PLACES: AtomicU64 = AtomicU64::new(7);
+        MemoryFactory(MemoryPlace::new(PLACES.fetch_add(1, Ordering::Relaxed)))
     }
 
     async fn open(&self) -> Result<MemoryStore, OpenError> {

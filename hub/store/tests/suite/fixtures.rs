@@ -24,7 +24,6 @@ pub(crate) const DELIVERED: Decision = Decision {
     attempted: true,
     throttle: None,
 };
-pub(crate) const HELD: Decision = Decision { disposition: Disposition::Hold, attempted: false, ..DELIVERED };
 
 pub(crate) fn retry(due: Millis, progress: Progress, stalled: bool) -> Decision {
     Decision { disposition: Disposition::Retry { due, stalled }, progress, ..DELIVERED }

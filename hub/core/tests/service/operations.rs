@@ -3,18 +3,30 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use seawall::{millis, secs};
+use seawall::millis;
 use seawall_hub_core::domain::dead_letter::{LetterFilter, LetterState};
 use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState};
-use seawall_hub_core::domain::operation::{
-    BulkAction, Operation, OperationId, OperationState, ReplayMode, ReplayPlan,
-};
+use seawall_hub_core::domain::operation::{BulkAction, Operation, OperationState, ReplayMode, ReplayPlan};
 use seawall_hub_core::port::store::{DeadLetterReads, EventReads, LetterAction, PageRequest};
 use seawall_hub_core::service::{BulkRequest, ChangeError, OperationCommand, ReplayRequest};
 use serde_json::json;
 
-use crate::place::Place;
-use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything, says};
+use crate::peer::{Mood, WELL, says};
+use crate::scene::{Scene, USUAL, billing, everything};
+use crate::time::{Timed, on_both_stores};
+
+on_both_stores!(
+    hub_6_a_replay_of_all_sends_each_once_and_ends,
+    hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten,
+    hub_6_work_is_paused_resumed_and_cancelled,
+    hub_6_a_replay_goes_on_after_a_restart_and_sends_each_once,
+    hub_6_two_replays_of_the_same_send_each_once,
+    hub_6_a_replay_of_many_that_all_fail_ends,
+    hub_6_what_cannot_be_made_is_skipped_and_other_work_moves,
+    hub_6_a_peer_that_hangs_has_few_replays_ahead,
+    hub_6_work_ends_although_others_take_over_what_it_has_under_way,
+    hub_9_work_that_ended_long_ago_is_pruned,
+);
 
 fn replay(rate: u32, canary: &[u32]) -> BulkRequest {
     let task = BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate, canary: canary.to_vec() });
@@ -22,7 +34,7 @@ fn replay(rate: u32, canary: &[u32]) -> BulkRequest {
 }
 
 /// Makes dead letters, the oldest first.
-async fn dead_letters(scene: &Scene, count: usize) -> Vec<DeliveryId> {
+async fn dead_letters(scene: &Scene<impl Timed>, count: usize) -> Vec<DeliveryId> {
     scene.peer.feel(says(422));
     let mut all = Vec::new();
     for number in 0..count {
@@ -34,20 +46,7 @@ async fn dead_letters(scene: &Scene, count: usize) -> Vec<DeliveryId> {
     all
 }
 
-async fn until(scene: &Scene, id: OperationId, done: impl Fn(&Operation) -> bool) -> Operation {
-    let mut waited = Duration::ZERO;
-    loop {
-        let operation = scene.store.operation(id).await.unwrap().unwrap();
-        if done(&operation) {
-            return operation;
-        }
-        assert!(waited < secs(30), "{operation:?}");
-        tokio::time::sleep(millis(5)).await;
-        waited += millis(5);
-    }
-}
-
-async fn states(scene: &Scene, all: &[DeliveryId]) -> BTreeMap<LetterState, usize> {
+async fn states(scene: &Scene<impl Timed>, all: &[DeliveryId]) -> BTreeMap<LetterState, usize> {
     let mut counts = BTreeMap::new();
     for id in all {
         *counts.entry(scene.store.dead_letter(*id).await.unwrap().unwrap().dead.state).or_default() += 1;
@@ -56,9 +55,8 @@ async fn states(scene: &Scene, all: &[DeliveryId]) -> BTreeMap<LetterState, usiz
 }
 
 /// HUB-6: a replay of all goes one, then ten, then the rest; each arrives once; it ends when all have ended, and says so.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_a_replay_of_all_sends_each_once_and_ends() {
-    let place = Place::new();
+async fn hub_6_a_replay_of_all_sends_each_once_and_ends<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -70,7 +68,7 @@ async fn hub_6_a_replay_of_all_sends_each_once_and_ends() {
                 .await
                 .unwrap();
             assert_eq!((begun.total, begun.run), (60, OperationState::Running));
-            let done = until(&scene, begun.id, |operation| operation.run.has_ended()).await;
+            let done = scene.until_operation(begun.id, |operation| operation.run.has_ended()).await;
             assert_eq!((done.run, done.cause.as_deref()), (OperationState::Done, None));
             assert_eq!((done.progress.begun, done.progress.delivered, done.progress.tried), (60, 60, 60));
             assert_eq!(states(&scene, &all).await, BTreeMap::from([(LetterState::Delivered, 60)]));
@@ -84,9 +82,8 @@ async fn hub_6_a_replay_of_all_sends_each_once_and_ends() {
 }
 
 /// HUB-6: a bad fix is stopped after one, and after ten; what was not begun is as it was. Whoever goes on all the same can.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten() {
-    let place = Place::new();
+async fn hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -98,7 +95,7 @@ async fn hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten() {
                 .start_operation(&scene.cx(), &replay(1_000, &ReplayPlan::CANARY))
                 .await
                 .unwrap();
-            let stopped = until(&scene, first.id, |operation| operation.run.has_ended()).await;
+            let stopped = scene.until_operation(first.id, |operation| operation.run.has_ended()).await;
             assert_eq!(
                 (stopped.run, stopped.progress.begun, scene.peer.got().len()),
                 (OperationState::Stopped, 1, 1)
@@ -120,7 +117,7 @@ async fn hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten() {
                 .start_operation(&scene.cx(), &replay(1_000, &ReplayPlan::CANARY))
                 .await
                 .unwrap();
-            let stopped = until(&scene, second.id, |operation| operation.run.has_ended()).await;
+            let stopped = scene.until_operation(second.id, |operation| operation.run.has_ended()).await;
             assert_eq!((stopped.run, stopped.progress.begun), (OperationState::Stopped, 11));
             assert_eq!(scene.peer.got().len(), 11);
             let counts = states(&scene, &all).await;
@@ -131,7 +128,7 @@ async fn hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten() {
             scene.peer.script("evt-12", [says(500)]);
             let third =
                 scene.hub.dead_letters.start_operation(&scene.cx(), &replay(1_000, &[1])).await.unwrap();
-            let stopped = until(&scene, third.id, |operation| operation.run.has_ended()).await;
+            let stopped = scene.until_operation(third.id, |operation| operation.run.has_ended()).await;
             assert_eq!((stopped.run, stopped.progress.begun), (OperationState::Stopped, 1));
             assert_eq!(stopped.failed_delivery, replay_of(all[12]).await);
             let resumed = scene
@@ -141,7 +138,7 @@ async fn hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten() {
                 .await
                 .unwrap();
             assert_eq!(resumed.failed_delivery, None);
-            let done = until(&scene, third.id, |operation| operation.run.has_ended()).await;
+            let done = scene.until_operation(third.id, |operation| operation.run.has_ended()).await;
             assert_eq!(done.run, OperationState::Done, "{done:?}");
             let left =
                 scene.hub.dead_letters.preview(&replay(1, &[]).task, LetterFilter::default()).await.unwrap();
@@ -151,15 +148,14 @@ async fn hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten() {
 }
 
 /// HUB-6: pause, resume and cancel count at once: nothing begins after the answer. What has ended can't be steered.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_work_is_paused_resumed_and_cancelled() {
-    let place = Place::new();
+async fn hub_6_work_is_paused_resumed_and_cancelled<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
             dead_letters(&scene, 80).await;
             let work = scene.hub.dead_letters.start_operation(&scene.cx(), &replay(100, &[])).await.unwrap();
-            until(&scene, work.id, |operation| operation.progress.begun > 5).await;
+            scene.until_operation(work.id, |operation| operation.progress.begun > 5).await;
             let paused = scene
                 .hub
                 .dead_letters
@@ -167,7 +163,7 @@ async fn hub_6_work_is_paused_resumed_and_cancelled() {
                 .await
                 .unwrap();
             assert_eq!(paused.run, OperationState::Paused);
-            tokio::time::sleep(millis(300)).await;
+            scene.pass(millis(300)).await;
             let later = scene.store.operation(work.id).await.unwrap().unwrap();
             assert_eq!(later.progress.begun, paused.progress.begun, "nothing began");
             assert_eq!(
@@ -187,7 +183,9 @@ async fn hub_6_work_is_paused_resumed_and_cancelled() {
                 .command_operation(&scene.cx(), work.id, OperationCommand::Resume)
                 .await
                 .unwrap();
-            until(&scene, work.id, |operation| operation.progress.begun > paused.progress.begun).await;
+            scene
+                .until_operation(work.id, |operation| operation.progress.begun > paused.progress.begun)
+                .await;
             let ended = scene
                 .hub
                 .dead_letters
@@ -195,7 +193,7 @@ async fn hub_6_work_is_paused_resumed_and_cancelled() {
                 .await
                 .unwrap();
             assert!(ended.ended.is_some());
-            tokio::time::sleep(millis(200)).await;
+            scene.pass(millis(200)).await;
             let later = scene.store.operation(work.id).await.unwrap().unwrap();
             assert_eq!((later.run, later.progress.begun), (OperationState::Cancelled, ended.progress.begun));
             let refused = scene
@@ -213,9 +211,8 @@ async fn hub_6_work_is_paused_resumed_and_cancelled() {
 }
 
 /// HUB-6, PRM-1: a hub that ends in the middle of a replay, again and again, replays each dead letter once.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_a_replay_goes_on_after_a_restart_and_sends_each_once() {
-    let place = Place::new();
+async fn hub_6_a_replay_goes_on_after_a_restart_and_sends_each_once<F: Timed>() {
+    let place = F::create().await;
     let mut scene = Scene::new(&place, USUAL, everything()).await;
     let (all, id) = scene
         .play(async {
@@ -224,12 +221,12 @@ async fn hub_6_a_replay_goes_on_after_a_restart_and_sends_each_once() {
         })
         .await;
     for part in 1..=5 {
-        scene.play(until(&scene, id, |operation| operation.progress.begun >= part * 15)).await;
+        scene.play(scene.until_operation(id, |operation| operation.progress.begun >= part * 15)).await;
         scene = scene.restart(&place).await;
     }
     scene
         .play(async {
-            let done = until(&scene, id, |operation| operation.run.has_ended()).await;
+            let done = scene.until_operation(id, |operation| operation.run.has_ended()).await;
             assert_eq!(
                 (done.run, done.progress.begun, done.progress.delivered),
                 (OperationState::Done, 120, 120)
@@ -250,9 +247,8 @@ async fn hub_6_a_replay_goes_on_after_a_restart_and_sends_each_once() {
 
 /// HUB-6: two that replay the same, at once: each dead letter is sent once. What is parked is left alone, a limit is kept, and
 /// what fails again is not taken up by the same work.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_two_replays_of_the_same_send_each_once() {
-    let place = Place::new();
+async fn hub_6_two_replays_of_the_same_send_each_once<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -268,7 +264,7 @@ async fn hub_6_two_replays_of_the_same_send_each_once() {
             assert_eq!(a.id, b.id, "a double click");
             let other = scene.hub.dead_letters.start_operation(&scene.cx(), &replay(500, &[])).await.unwrap();
             for id in [a.id, other.id] {
-                until(&scene, id, |operation| operation.run == OperationState::Done).await;
+                scene.until_operation(id, |operation| operation.run == OperationState::Done).await;
             }
             assert_eq!(scene.peer.got().len(), 39);
             let counts = states(&scene, &all).await;
@@ -278,7 +274,7 @@ async fn hub_6_two_replays_of_the_same_send_each_once() {
             scene.peer.feel(says(422));
             let few = BulkRequest { most: Some(4), ..replay(500, &[]) };
             let few = scene.hub.dead_letters.start_operation(&scene.cx(), &few).await.unwrap();
-            let done = until(&scene, few.id, |operation| operation.run == OperationState::Done).await;
+            let done = scene.until_operation(few.id, |operation| operation.run == OperationState::Done).await;
             assert_eq!((done.total, done.progress.begun, done.progress.failed), (4, 4, 4));
             let counts = states(&scene, &more).await;
             assert_eq!(counts, BTreeMap::from([(LetterState::FailedAgain, 4), (LetterState::Open, 6)]));
@@ -287,17 +283,17 @@ async fn hub_6_two_replays_of_the_same_send_each_once() {
 }
 
 /// HUB-6: those that fail at the first try count as tried: a replay of many that all fail comes to its end.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_a_replay_of_many_that_all_fail_ends() {
-    let place = Place::new();
+async fn hub_6_a_replay_of_many_that_all_fail_ends<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
             let all = dead_letters(&scene, 100).await;
-            scene.peer.feel(says(422));
+            // What fails in the millisecond in which the operation starts can't be told from what was there before.
+            scene.peer.feel(Mood::Says(422, millis(1)));
             let work =
                 scene.hub.dead_letters.start_operation(&scene.cx(), &replay(2_000, &[])).await.unwrap();
-            let done = until(&scene, work.id, |operation| operation.run.has_ended()).await;
+            let done = scene.until_operation(work.id, |operation| operation.run.has_ended()).await;
             let progress = done.progress;
             assert_eq!(
                 (progress.begun, progress.tried, progress.faltered, progress.failed),
@@ -308,7 +304,7 @@ async fn hub_6_a_replay_of_many_that_all_fail_ends() {
         .await;
 }
 
-async fn dead_letters_named(scene: &Scene, name: &str, count: usize) -> Vec<DeliveryId> {
+async fn dead_letters_named(scene: &Scene<impl Timed>, name: &str, count: usize) -> Vec<DeliveryId> {
     let mut all = Vec::new();
     for number in 0..count {
         all.push(scene.dead_letter(&format!("{name}-{number}"), json!({})).await);
@@ -318,9 +314,8 @@ async fn dead_letters_named(scene: &Scene, name: &str, count: usize) -> Vec<Deli
 }
 
 /// HUB-6: what can't be made anew is skipped, stays open and says why; other work deletes, restores, parks and purges.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves() {
-    let place = Place::new();
+async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -335,7 +330,7 @@ async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves() {
             let filter = LetterFilter { ids: all[..5].to_vec(), ..LetterFilter::default() };
             let work = BulkRequest { task, filter, most: None, key: None };
             let done = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
-            let done = until(&scene, done.id, |operation| operation.run.has_ended()).await;
+            let done = scene.until_operation(done.id, |operation| operation.run.has_ended()).await;
             assert_eq!((done.progress.begun, done.progress.skipped), (0, 5));
             assert!(done.cause.as_ref().is_some_and(|cause| cause.contains("missing")), "{done:?}");
             assert!(done.failed_delivery.is_some_and(|id| all[..5].contains(&id)), "{done:?}");
@@ -344,7 +339,8 @@ async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves() {
                 let (filter, most, key) = (LetterFilter::default(), None, None);
                 let work = BulkRequest { task, filter, most, key };
                 let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
-                let done = until(&scene, begun.id, |operation| operation.run == OperationState::Done).await;
+                let done =
+                    scene.until_operation(begun.id, |operation| operation.run == OperationState::Done).await;
                 let before = Operation { run: OperationState::Running, ..done.clone() };
                 let waits_for = scene.hub.dead_letters.describe_wait(&before).await.unwrap();
                 assert_eq!(waits_for, None, "nothing of it has to end anywhere else");
@@ -369,9 +365,8 @@ async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves() {
 }
 
 /// HUB-6: replays go behind fresh work, and a peer that is away has few ahead of it: the rest stays where it is.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_a_peer_that_hangs_has_few_replays_ahead() {
-    let place = Place::new();
+async fn hub_6_a_peer_that_hangs_has_few_replays_ahead<F: Timed>() {
+    let place = F::create().await;
     let slow =
         r#"{"attempt_timeout":"60s","breaker":{"consecutive_failures":1000},"bulkhead":{"max_calls":4}}"#;
     let scene = Scene::new(&place, slow, everything()).await;
@@ -381,8 +376,8 @@ async fn hub_6_a_peer_that_hangs_has_few_replays_ahead() {
             scene.peer.feel(Mood::Hangs);
             let work =
                 scene.hub.dead_letters.start_operation(&scene.cx(), &replay(5_000, &[])).await.unwrap();
-            until(&scene, work.id, |operation| operation.progress.begun >= 32).await;
-            tokio::time::sleep(millis(400)).await;
+            scene.until_operation(work.id, |operation| operation.progress.begun >= 32).await;
+            scene.pass(millis(400)).await;
             let waits = scene.store.operation(work.id).await.unwrap().unwrap();
             assert_eq!((waits.progress.begun, waits.progress.tried), (32, 0), "no more than a few");
             let counts = states(&scene, &all).await;
@@ -397,9 +392,8 @@ async fn hub_6_a_peer_that_hangs_has_few_replays_ahead() {
 
 /// HUB-6: work ends although somebody replays once more what it has under way, or puts it into the bin: it hears of the end all
 /// the same. What is in the bin goes for good only when its replay has ended.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_work_ends_although_others_take_over_what_it_has_under_way() {
-    let place = Place::new();
+async fn hub_6_work_ends_although_others_take_over_what_it_has_under_way<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -407,7 +401,7 @@ async fn hub_6_work_ends_although_others_take_over_what_it_has_under_way() {
             scene.hub.registry.pause_service(&scene.cx(), &billing(), true).await.unwrap();
             let work =
                 scene.hub.dead_letters.start_operation(&scene.cx(), &replay(1_000, &[])).await.unwrap();
-            until(&scene, work.id, |operation| operation.progress.begun == 10).await;
+            scene.until_operation(work.id, |operation| operation.progress.begun == 10).await;
 
             let once_more = ReplayRequest { mode: ReplayMode::Same, again: true, key: None };
             scene.replay(all[0], &once_more).await.unwrap();
@@ -419,11 +413,11 @@ async fn hub_6_work_ends_although_others_take_over_what_it_has_under_way() {
             );
             let purge = BulkRequest { task: BulkAction::Purge, ..replay(1, &[]) };
             let purged = scene.hub.dead_letters.start_operation(&scene.cx(), &purge).await.unwrap();
-            let purged = until(&scene, purged.id, |operation| operation.run.has_ended()).await;
+            let purged = scene.until_operation(purged.id, |operation| operation.run.has_ended()).await;
             assert_eq!((purged.total, purged.progress.begun), (1, 0), "it is under way");
 
             scene.hub.registry.pause_service(&scene.cx(), &billing(), false).await.unwrap();
-            let done = until(&scene, work.id, |operation| operation.run.has_ended()).await;
+            let done = scene.until_operation(work.id, |operation| operation.run.has_ended()).await;
             assert_eq!(
                 (done.run, done.progress.begun, done.progress.delivered),
                 (OperationState::Done, 10, 10)
@@ -438,9 +432,8 @@ async fn hub_6_work_ends_although_others_take_over_what_it_has_under_way() {
 }
 
 /// HUB-9: work that has ended goes when what is remembered of it does; what goes on stays, however old it is.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_9_work_that_ended_long_ago_is_pruned() {
-    let place = Place::new();
+async fn hub_9_work_that_ended_long_ago_is_pruned<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -454,7 +447,7 @@ async fn hub_9_work_that_ended_long_ago_is_pruned() {
                     key: None,
                 };
                 let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &park).await.unwrap();
-                until(&scene, begun.id, |operation| operation.run == OperationState::Done).await;
+                scene.until_operation(begun.id, |operation| operation.run == OperationState::Done).await;
                 ids.push(begun.id);
             }
             let parked = LetterFilter { states: vec![LetterState::Parked], ..LetterFilter::default() };
@@ -470,7 +463,7 @@ async fn hub_9_work_that_ended_long_ago_is_pruned() {
                 audit: Some(Duration::ZERO),
                 ..Default::default()
             });
-            tokio::time::sleep(millis(5)).await;
+            scene.pass(millis(5)).await;
             scene.hub.ops.prune().await.unwrap();
             let left = scene.store.operations(PageRequest { from: None, size: 10 }).await.unwrap().items;
             assert_eq!(

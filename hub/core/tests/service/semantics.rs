@@ -1,10 +1,11 @@
 //! What a delivery is charged with: nothing that the hub, its clock or somebody else did.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use seawall::{Clock, Registry, Tick, Time, millis, secs};
+use seawall::{Clock, Tick, Time, millis, secs};
 use seawall_hub_core::domain::dead_letter::LetterFilter;
 use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState, Schedule};
 use seawall_hub_core::domain::event_type::Pattern;
@@ -12,52 +13,62 @@ use seawall_hub_core::domain::operation::{BulkAction, Operation, OperationState,
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::port::store::DeadLetterReads;
-use seawall_hub_core::service::{BulkRequest, CircuitCommand, Handles, NoObserver, PendingPolicy};
+use seawall_hub_core::service::{BulkRequest, CircuitCommand, PendingPolicy};
+use seawall_testkit::until;
 use serde_json::json;
 
-use crate::place::Place;
-use crate::scene::{Mood, Peer, Scene, USUAL, WELL, billing, everything, peer_service, says};
-use crate::suite::fixtures::slug;
+use crate::fixtures::slug;
+use crate::peer::{Mood, Peer, WELL, says};
+use crate::scene::{Scene, USUAL, billing, everything, peer_service};
+use crate::time::{Timed, on_both_stores};
 
-/// A clock whose wall time somebody sets; its monotonic time is the machine's.
-#[derive(Default)]
-struct Jumping(AtomicI64);
+on_both_stores!(
+    hub_5_a_clock_that_jumps_ages_nobody,
+    hub_5_a_clock_that_was_set_back_meanwhile_makes_nobody_wait,
+    hub_5_a_deferral_that_ends_by_age_is_no_attempt,
+    hub_5_a_500_that_ends_by_age_is_counted,
+    hub_1_deleting_a_service_waits_for_what_is_under_way,
+    hub_1_a_service_that_is_not_deleted_goes_on,
+    hub_6_a_replay_names_the_services_that_it_waits_for,
+    hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away,
+);
 
-impl Jumping {
+/// A clock whose wall time somebody sets; its monotonic time is that of another.
+struct JumpingTime {
+    clock: Clock,
+    seconds: AtomicI64,
+}
+
+impl JumpingTime {
     const YEAR: i64 = 365 * 86_400;
 
+    fn new(clock: Clock) -> Arc<Self> {
+        Arc::new(JumpingTime { clock, seconds: AtomicI64::new(0) })
+    }
+
     fn jump(&self, years: i64) {
-        self.0.fetch_add(years * Self::YEAR, Ordering::SeqCst);
+        self.seconds.fetch_add(years * Self::YEAR, Ordering::SeqCst);
     }
 }
 
-impl Time for Jumping {
+impl Time for JumpingTime {
     fn now(&self) -> Tick {
-        Clock::system().precise()
+        self.clock.precise()
     }
 
     fn wall(&self) -> SystemTime {
-        let by = self.0.load(Ordering::SeqCst);
-        let (real, step) = (Clock::system().wall(), Duration::from_secs(by.unsigned_abs()));
+        let by = self.seconds.load(Ordering::SeqCst);
+        let (real, step) = (self.clock.wall(), Duration::from_secs(by.unsigned_abs()));
         if by < 0 { real - step } else { real + step }
     }
 
-    fn sleep_until(&self, at: Tick) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn sleep_until(&self, at: Tick) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(tokio::time::sleep(at.since(self.now())))
     }
 }
 
-async fn on_clock(place: &Place, clock: &Arc<Jumping>, peer: &Peer) -> Scene {
-    let store = place.open();
-    let clock = Clock::custom(clock.clone());
-    let registry = Registry::builder().clock(clock.clone()).build();
-    let hub =
-        Handles::open(store.clone(), peer.clone(), registry, clock, Arc::new(NoObserver)).await.unwrap();
-    Scene { hub, store, peer: peer.clone() }
-}
-
 /// Reasons of those that were given up.
-async fn given_up(scene: &Scene, ids: &[DeliveryId]) -> Vec<DeadLetterReason> {
+async fn given_up(scene: &Scene<impl Timed>, ids: &[DeliveryId]) -> Vec<DeadLetterReason> {
     let mut reasons = Vec::new();
     for id in ids {
         reasons.extend(scene.kept(*id).await.reason);
@@ -67,11 +78,10 @@ async fn given_up(scene: &Scene, ids: &[DeliveryId]) -> Vec<DeadLetterReason> {
 
 /// HUB-5. Trap "a clock that jumps by years makes no dead letter of age": in an outage the wall clock jumps, forward and back; what
 /// waits goes on waiting, goes on being attempted, and is delivered when the peer is back. So does what comes after the jump.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_a_clock_that_jumps_ages_nobody() {
+async fn hub_5_a_clock_that_jumps_ages_nobody<F: Timed>() {
     for years in [20, -20] {
-        let (place, clock, peer) = (Place::new(), Arc::new(Jumping::default()), Peer::default());
-        let scene = on_clock(&place, &clock, &peer).await;
+        let (place, clock, peer) = (F::create().await, JumpingTime::new(F::clock()), Peer::default());
+        let scene = Scene::open_at(&place, &peer, Clock::custom(clock.clone())).await;
         scene.hub.registry.put_service(&scene.cx(), peer_service(USUAL), None).await.unwrap();
         scene.hub.registry.put_rule(&scene.cx(), everything(), None).await.unwrap();
         scene
@@ -81,17 +91,13 @@ async fn hub_5_a_clock_that_jumps_ages_nobody() {
                 for number in 0..20 {
                     ids.push(scene.one(&format!("evt-{number}"), json!({})).await);
                 }
-                while peer.got().len() < 60 {
-                    tokio::time::sleep(millis(2)).await;
-                }
+                until("sixty attempts", async || peer.got().len() >= 60).await;
                 clock.jump(years);
                 for number in 20..30 {
                     ids.push(scene.one(&format!("evt-{number}"), json!({})).await);
                 }
                 let before = peer.got().len();
-                while peer.got().len() < before + 120 {
-                    tokio::time::sleep(millis(2)).await;
-                }
+                until("120 more", async || peer.got().len() >= before + 120).await;
                 assert_eq!(given_up(&scene, &ids).await, [], "{years} years");
                 peer.feel(WELL);
                 scene.until_all(&ids, DeliveryState::Delivered).await;
@@ -101,10 +107,9 @@ async fn hub_5_a_clock_that_jumps_ages_nobody() {
 }
 
 /// HUB-5: a clock that was set back while the hub was off makes nobody wait for years.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_a_clock_that_was_set_back_meanwhile_makes_nobody_wait() {
-    let (place, clock, peer) = (Place::new(), Arc::new(Jumping::default()), Peer::default());
-    let scene = on_clock(&place, &clock, &peer).await;
+async fn hub_5_a_clock_that_was_set_back_meanwhile_makes_nobody_wait<F: Timed>() {
+    let (place, clock, peer) = (F::create().await, JumpingTime::new(F::clock()), Peer::default());
+    let scene = Scene::open_at(&place, &peer, Clock::custom(clock.clone())).await;
     scene.hub.registry.put_service(&scene.cx(), peer_service(USUAL), None).await.unwrap();
     let schedule = Schedule { base: secs(600), cap: secs(600), ..everything().schedule };
     scene.hub.registry.put_rule(&scene.cx(), Rule { schedule, ..everything() }, None).await.unwrap();
@@ -122,15 +127,14 @@ async fn hub_5_a_clock_that_was_set_back_meanwhile_makes_nobody_wait() {
     }
     clock.jump(-20);
     peer.feel(WELL);
-    let scene = on_clock(&place, &clock, &peer).await;
+    let scene = Scene::open_at(&place, &peer, Clock::custom(clock.clone())).await;
     scene.play(scene.until(id, DeliveryState::Delivered)).await;
 }
 
 /// HUB-5: a delivery that becomes too old while nothing may be sent has no attempt that never took place; its dead letter says
 /// what the peer did, and not what the hub did.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_a_deferral_that_ends_by_age_is_no_attempt() {
-    let place = Place::new();
+async fn hub_5_a_deferral_that_ends_by_age_is_no_attempt<F: Timed>() {
+    let place = F::create().await;
     let schedule = Schedule { age_max: millis(300), ..everything().schedule };
     let policy = r#"{"attempt_timeout":"200ms","breaker":{"consecutive_failures":1,"cooldown":"1h"}}"#;
     let scene = Scene::new(&place, policy, Rule { schedule, ..everything() }).await;
@@ -155,9 +159,8 @@ async fn hub_5_a_deferral_that_ends_by_age_is_no_attempt() {
 }
 
 /// HUB-5: an answer that ends a delivery by its age is one of the attempts that count.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_a_500_that_ends_by_age_is_counted() {
-    let place = Place::new();
+async fn hub_5_a_500_that_ends_by_age_is_counted<F: Timed>() {
+    let place = F::create().await;
     let schedule = Schedule { age_max: secs(60), base: secs(600), cap: secs(600), ..everything().schedule };
     let scene = Scene::new(&place, USUAL, Rule { schedule, ..everything() }).await;
     scene
@@ -173,9 +176,8 @@ async fn hub_5_a_500_that_ends_by_age_is_counted() {
 }
 
 /// HUB-1: deleting a service waits for what is under way: what the peer takes is delivered, and the rest are dead letters.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_1_deleting_a_service_waits_for_what_is_under_way() {
-    let place = Place::new();
+async fn hub_1_deleting_a_service_waits_for_what_is_under_way<F: Timed>() {
+    let place = F::create().await;
     let policy = r#"{"attempt_timeout":"20s","bulkhead":{"max_calls":20}}"#;
     let scene = Scene::new(&place, policy, everything()).await;
     scene
@@ -185,9 +187,7 @@ async fn hub_1_deleting_a_service_waits_for_what_is_under_way() {
             for number in 0..30 {
                 ids.push(scene.one(&format!("evt-{number}"), json!({})).await);
             }
-            while scene.peer.got().len() < 20 {
-                tokio::time::sleep(millis(2)).await;
-            }
+            until("twenty are under way", async || scene.peer.got().len() >= 20).await;
             scene
                 .hub
                 .registry
@@ -211,9 +211,8 @@ async fn hub_1_deleting_a_service_waits_for_what_is_under_way() {
 }
 
 /// HUB-1: a service that can't be deleted after all goes on.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_1_a_service_that_is_not_deleted_goes_on() {
-    let place = Place::new();
+async fn hub_1_a_service_that_is_not_deleted_goes_on<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -229,7 +228,7 @@ async fn hub_1_a_service_that_is_not_deleted_goes_on() {
         .await;
 }
 
-async fn two_services(scene: &Scene) {
+async fn two_services(scene: &Scene<impl Timed>) {
     let mail = Service { name: slug("mail"), ..peer_service(USUAL) };
     scene.hub.registry.put_service(&scene.cx(), mail, None).await.unwrap();
     let events = Pattern::new("order.*").unwrap();
@@ -239,9 +238,8 @@ async fn two_services(scene: &Scene) {
 
 /// HUB-6: an operation names every service that it waits for: those for which replays wait, and those whose dead letters it passes
 /// over. A few that wait for a service are told as well.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_a_replay_names_the_services_that_it_waits_for() {
-    let place = Place::new();
+async fn hub_6_a_replay_names_the_services_that_it_waits_for<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     two_services(&scene).await;
     scene
@@ -265,13 +263,8 @@ async fn hub_6_a_replay_names_the_services_that_it_waits_for() {
                 let work = BulkRequest { task, filter: LetterFilter::default(), most, key: None };
                 let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
                 let all = most.unwrap_or(16);
-                let operation = loop {
-                    let operation = scene.store.operation(begun.id).await.unwrap().unwrap();
-                    if operation.progress.begun >= all {
-                        break operation;
-                    }
-                    tokio::time::sleep(millis(5)).await;
-                };
+                let has_begun = |operation: &Operation| operation.progress.begun >= all;
+                let operation = scene.until_operation(begun.id, has_begun).await;
                 let waits_for = scene.hub.dead_letters.describe_wait(&operation).await.unwrap().unwrap();
                 assert!(waits_for.contains(expected), "{waits_for}");
             }
@@ -281,9 +274,8 @@ async fn hub_6_a_replay_names_the_services_that_it_waits_for() {
 
 /// HUB-6: a replay over two services goes on for one while the other is away, and for the other when it is back. It does not send
 /// faster to that one than it was told to, so what is away has not begun.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away() {
-    let place = Place::new();
+async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     two_services(&scene).await;
     scene
@@ -308,14 +300,8 @@ async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away() {
             let work = BulkRequest { task, filter: LetterFilter::default(), most: None, key: None };
             let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
             assert_eq!(begun.total, 120);
-            let is = async |done: &dyn Fn(&Operation) -> bool| loop {
-                let operation = scene.store.operation(begun.id).await.unwrap().unwrap();
-                if done(&operation) {
-                    return operation;
-                }
-                tokio::time::sleep(millis(5)).await;
-            };
-            let halfway = is(&|operation| operation.progress.delivered == 60).await;
+            let halfway =
+                scene.until_operation(begun.id, |operation| operation.progress.delivered == 60).await;
             assert_eq!(halfway.run, OperationState::Running);
             assert!(halfway.progress.begun <= 60 + 32, "{:?}", halfway.progress);
             let waits_for = scene.hub.dead_letters.describe_wait(&halfway).await.unwrap();
@@ -332,7 +318,7 @@ async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away() {
                 .move_circuit(&scene.cx(), &billing(), CircuitCommand::Reset, "back")
                 .await
                 .unwrap();
-            let done = is(&|operation| operation.run.has_ended()).await;
+            let done = scene.until_operation(begun.id, |operation| operation.run.has_ended()).await;
             assert_eq!(
                 (done.run, done.progress.delivered, done.progress.skipped),
                 (OperationState::Done, 120, 0)

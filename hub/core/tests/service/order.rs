@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use seawall::millis;
-use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState};
+use seawall_hub_core::domain::delivery::{
+    DeadLetterReason, Decision, DeliveryId, DeliveryState, Disposition,
+};
 use seawall_hub_core::domain::rule::{OrderingRule, Rule};
 use seawall_hub_core::port::store::{
     Change, InitialState, LetterAction, NewDelivery, UnitOfWork, UnitStore, WritePriority,
@@ -11,9 +13,28 @@ use seawall_hub_core::port::store::{
 use seawall_hub_core::service::{PendingPolicy, ReplayMode, ReplayRequest};
 use serde_json::json;
 
-use crate::place::Place;
-use crate::scene::{Mood, Scene, USUAL, everything, says};
-use crate::suite::fixtures::{HELD, claim, event, settlement, slug, to};
+use crate::fixtures::{DELIVERED, claim, event, settlement, slug, to};
+use crate::peer::{Mood, says};
+use crate::scene::{Scene, USUAL, everything};
+use crate::time::{Timed, on_both_stores};
+
+on_both_stores!(
+    hub_5_one_key_is_in_order_under_load_with_failures,
+    prm_1_a_restart_in_the_middle_keeps_the_order,
+    hub_5_hold_waits_behind_a_dead_letter,
+    hub_5_continue_goes_on_behind_a_dead_letter,
+    hub_5_hold_waits_behind_what_could_not_be_rendered,
+    hub_5_what_was_held_comes_back_in_order,
+    prm_1_what_was_held_is_let_go_at_the_next_start,
+    prm_1_enabling_a_rule_again_lets_go_what_is_left,
+    prm_1_nothing_is_held_by_a_rule_that_is_at_work,
+    prm_1_a_deleted_rule_leaves_nobody_waiting,
+    prm_1_nothing_is_held_by_a_rule_that_is_gone,
+    prm_1_who_is_in_hand_when_its_rule_goes_is_not_held,
+    hub_5_who_is_let_go_does_not_overtake_a_replay,
+);
+
+const HELD: Decision = Decision { disposition: Disposition::Hold, attempted: false, ..DELIVERED };
 
 fn ordered(hold: bool) -> Rule {
     Rule { ordering: Some(OrderingRule { key: "{{ data.key }}".into(), hold }), ..everything() }
@@ -24,7 +45,7 @@ fn name() -> seawall_hub_core::domain::slug::Slug {
 }
 
 /// Sends `count` events of each key, one of each after the other.
-async fn send(scene: &Scene, keys: u32, count: u32) -> Vec<DeliveryId> {
+async fn send(scene: &Scene<impl Timed>, keys: u32, count: u32) -> Vec<DeliveryId> {
     let mut ids = Vec::new();
     for n in 0..count {
         for key in 0..keys {
@@ -35,7 +56,7 @@ async fn send(scene: &Scene, keys: u32, count: u32) -> Vec<DeliveryId> {
 }
 
 /// No request of a key goes out before the one before it was taken well; each is taken once.
-fn check_order(scene: &Scene, count: u32) {
+fn check_order(scene: &Scene<impl Timed>, count: u32) {
     let mut next: BTreeMap<String, u32> = BTreeMap::new();
     for got in scene.peer.got() {
         let (key, n) = got.event.split_once('/').unwrap();
@@ -47,9 +68,8 @@ fn check_order(scene: &Scene, count: u32) {
 }
 
 /// HUB-5: those of one key arrive in order, whatever fails in between, and different keys don't wait for each other.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_one_key_is_in_order_under_load_with_failures() {
-    let place = Place::new();
+async fn hub_5_one_key_is_in_order_under_load_with_failures<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, ordered(false)).await;
     scene.peer.feel(Mood::Says(200, millis(1)));
     for n in (0..30).step_by(3) {
@@ -71,15 +91,14 @@ async fn hub_5_one_key_is_in_order_under_load_with_failures() {
 }
 
 /// HUB-5, PRM-1: a restart in the middle keeps the order; what was under way is repeated, and nothing passes it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_1_a_restart_in_the_middle_keeps_the_order() {
-    let place = Place::new();
+async fn prm_1_a_restart_in_the_middle_keeps_the_order<F: Timed>() {
+    let place = F::create().await;
     let mut scene = Scene::new(&place, USUAL, ordered(false)).await;
     scene.peer.feel(Mood::Says(200, millis(2)));
     let ids = scene.play(send(&scene, 4, 25)).await;
     for _ in 0..3 {
         scene = scene.restart(&place).await;
-        scene.play(tokio::time::sleep(millis(40))).await;
+        scene.play(scene.pass(millis(40))).await;
     }
     scene = scene.restart(&place).await;
     scene.play(scene.until_all(&ids, DeliveryState::Delivered)).await;
@@ -95,9 +114,8 @@ async fn prm_1_a_restart_in_the_middle_keeps_the_order() {
 }
 
 /// HUB-5: with `hold`, those behind a dead letter wait until it is discarded or replayed, and a replay goes before them.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_hold_waits_behind_a_dead_letter() {
-    let place = Place::new();
+async fn hub_5_hold_waits_behind_a_dead_letter<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, ordered(true)).await;
     scene.peer.script("0/1", [says(422)]);
     scene.peer.script("1/1", [says(422), says(422)]);
@@ -127,15 +145,14 @@ async fn hub_5_hold_waits_behind_a_dead_letter() {
         .await;
 }
 
-fn of_key(scene: &Scene, key: u32) -> Vec<String> {
+fn of_key(scene: &Scene<impl Timed>, key: u32) -> Vec<String> {
     let begins = format!("{key}/");
     scene.peer.took().into_iter().filter(|event| event.starts_with(&begins)).collect()
 }
 
 /// HUB-5: with `continue`, those behind a dead letter go on; a replay of it then comes when its turn is.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_continue_goes_on_behind_a_dead_letter() {
-    let place = Place::new();
+async fn hub_5_continue_goes_on_behind_a_dead_letter<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, ordered(false)).await;
     scene.peer.script("0/1", [says(422)]);
     scene
@@ -152,9 +169,8 @@ async fn hub_5_continue_goes_on_behind_a_dead_letter() {
 }
 
 /// HUB-5: with `hold`, an event of which no request can be made holds up those behind it like any other dead letter.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_hold_waits_behind_what_could_not_be_rendered() {
-    let place = Place::new();
+async fn hub_5_hold_waits_behind_what_could_not_be_rendered<F: Timed>() {
+    let place = F::create().await;
     let rule = Rule { body: Some(r#"{"n":"{{ data.n }}"}"#.into()), ..ordered(true) };
     let scene = Scene::new(&place, USUAL, rule).await;
     scene
@@ -172,9 +188,8 @@ async fn hub_5_hold_waits_behind_what_could_not_be_rendered() {
 }
 
 /// HUB-5: what a disabled rule holds comes back in order, and before what comes later. Trap "a disabled rule drops events".
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_what_was_held_comes_back_in_order() {
-    let place = Place::new();
+async fn hub_5_what_was_held_comes_back_in_order<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, ordered(false)).await;
     // The first is under way when the rule is disabled, and fails then.
     scene.peer.script("0/0", [Mood::Says(503, millis(50))]);
@@ -205,9 +220,8 @@ async fn hub_5_what_was_held_comes_back_in_order() {
 }
 
 /// PRM-1: a hub that is killed between enabling a rule and letting go what it held lets it go at its next start.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_1_what_was_held_is_let_go_at_the_next_start() {
-    let place = Place::new();
+async fn prm_1_what_was_held_is_let_go_at_the_next_start<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, ordered(false)).await;
     let off = scene.hub.registry.enable_rule(&scene.cx(), &name(), false, None).await.unwrap();
     let ids = [scene.one("0/0", json!({"key": 0})).await, scene.one("0/1", json!({"key": 0})).await];
@@ -220,9 +234,8 @@ async fn prm_1_what_was_held_is_let_go_at_the_next_start() {
 
 /// PRM-1, PRM-8: what was not let go when its rule was enabled, because there was no room on the disk, is let go by whoever enables
 /// it again. It used to wait for a restart.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_1_enabling_a_rule_again_lets_go_what_is_left() {
-    let place = Place::new();
+async fn prm_1_enabling_a_rule_again_lets_go_what_is_left<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     let on = scene.hub.registry.rule(&name()).unwrap();
     let put = |version, enabled| UnitOfWork::of(Change::PutRule(Rule { version, enabled, ..on.clone() }));
@@ -240,9 +253,8 @@ async fn prm_1_enabling_a_rule_again_lets_go_what_is_left() {
 }
 
 /// PRM-1: whoever was about to be held while its rule was enabled is not held by nobody for ever.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work() {
-    let place = Place::new();
+async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     let id = scene.one("0/0", json!({"key": 0})).await;
     // As somebody says who saw the rule disabled a moment ago.
@@ -252,9 +264,8 @@ async fn prm_1_nothing_is_held_by_a_rule_that_is_at_work() {
 }
 
 /// HUB-4, PRM-1: a rule that is deleted makes dead letters of what it holds, and nobody waits behind them.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_1_a_deleted_rule_leaves_nobody_waiting() {
-    let place = Place::new();
+async fn prm_1_a_deleted_rule_leaves_nobody_waiting<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, ordered(false)).await;
     scene.peer.script("0/0", [Mood::Says(503, millis(50))]);
     scene
@@ -284,9 +295,8 @@ async fn prm_1_a_deleted_rule_leaves_nobody_waiting() {
 
 /// HUB-4, PRM-1: what comes in while a disabled rule is deleted is not held by a rule that is not there any more: nobody could
 /// ever let it go.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_1_nothing_is_held_by_a_rule_that_is_gone() {
-    let place = Place::new();
+async fn prm_1_nothing_is_held_by_a_rule_that_is_gone<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -329,9 +339,8 @@ async fn prm_1_nothing_is_held_by_a_rule_that_is_gone() {
 }
 
 /// PRM-1: who is in hand when its disabled rule is deleted goes on, like all that the rule has asked for.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_1_who_is_in_hand_when_its_rule_goes_is_not_held() {
-    let place = Place::new();
+async fn prm_1_who_is_in_hand_when_its_rule_goes_is_not_held<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     let id = scene.one("0/0", json!({"key": 0})).await;
     scene.hub.registry.enable_rule(&scene.cx(), &name(), false, None).await.unwrap();
@@ -343,9 +352,8 @@ async fn prm_1_who_is_in_hand_when_its_rule_goes_is_not_held() {
 }
 
 /// HUB-5: when a rule goes on, nobody overtakes the replay that goes first in its order.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_who_is_let_go_does_not_overtake_a_replay() {
-    let place = Place::new();
+async fn hub_5_who_is_let_go_does_not_overtake_a_replay<F: Timed>() {
+    let place = F::create().await;
     let mut rule = ordered(true);
     (rule.schedule.base, rule.schedule.cap) = (millis(1_000), millis(1_000));
     let scene = Scene::new(&place, USUAL, rule).await;

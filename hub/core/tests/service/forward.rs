@@ -8,11 +8,26 @@ use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState, FailureCount
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::port::store::RegistryReads;
 use seawall_hub_core::service::{CircuitCommand, PendingPolicy};
+use seawall_testkit::until;
 use serde_json::json;
 
-use crate::place::Place;
-use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything, peer_service, says};
-use crate::suite::fixtures::slug;
+use crate::fixtures::slug;
+use crate::peer::{Mood, WELL, says};
+use crate::scene::{Scene, USUAL, billing, everything, peer_service};
+use crate::time::{Timed, on_both_stores};
+
+on_both_stores!(
+    hub_5_what_has_stalled_comes_forward_in_a_ramp,
+    hub_5_a_peer_that_refuses_does_not_hold_up_the_ramp,
+    hub_5_it_is_a_ramp_also_after_a_quiet_outage,
+    hub_5_who_was_under_way_when_the_circuit_closed_comes_forward_too,
+    prm_7_failed_probes_cost_no_attempts,
+    hub_7_an_outage_is_one_line_however_often_it_was_probed,
+    hub_5_what_has_stalled_comes_forward_after_a_restart,
+    hub_5_a_heap_of_retries_does_not_starve_fresh_work,
+    hub_7_a_new_service_of_the_same_name_has_a_new_circuit,
+    hub_5_a_rate_limit_costs_no_attempts,
+);
 
 /// By its own schedule, what fails once is tried again after five minutes at the soonest.
 fn patient() -> Rule {
@@ -30,7 +45,7 @@ fn policy(failures: u32, cooldown: Duration, calls: u32) -> String {
     )
 }
 
-async fn send(scene: &Scene, name: &str, count: usize) -> Vec<DeliveryId> {
+async fn send(scene: &Scene<impl Timed>, name: &str, count: usize) -> Vec<DeliveryId> {
     let mut ids = Vec::new();
     for n in 0..count {
         ids.push(scene.one(&format!("{name}-{n}"), json!({})).await);
@@ -38,22 +53,12 @@ async fn send(scene: &Scene, name: &str, count: usize) -> Vec<DeliveryId> {
     ids
 }
 
-fn opened(scene: &Scene) -> u64 {
+fn opened(scene: &Scene<impl Timed>) -> u64 {
     scene.hub.gateway.guard(&billing()).unwrap().breaker().unwrap().counts().opened
 }
 
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    for looks in 0.. {
-        if holds() {
-            return;
-        }
-        assert!(looks < 10_000, "it never holds: {what}");
-        tokio::time::sleep(millis(2)).await;
-    }
-}
-
 /// Never more at once than one, and one more for each that went well.
-fn check_ramp(scene: &Scene) {
+fn check_ramp(scene: &Scene<impl Timed>) {
     let got = scene.peer.got();
     for got in &got {
         assert!(got.at_once <= 1 + got.done, "{} at once, and {} went well", got.at_once, got.done);
@@ -62,15 +67,14 @@ fn check_ramp(scene: &Scene) {
 }
 
 /// HUB-5, HUB-7: when the circuit closes, what waits for it comes forward, long before its time, in a ramp and not as a wave.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_what_has_stalled_comes_forward_in_a_ramp() {
-    let place = Place::new();
+async fn hub_5_what_has_stalled_comes_forward_in_a_ramp<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, &policy(3, millis(100), 50), patient()).await;
     scene.peer.feel(Mood::Refuses);
     scene
         .play(async {
             let ids = send(&scene, "evt", 100).await;
-            until("it opens again and again", || opened(&scene) >= 4).await;
+            until("it opens again and again", async || opened(&scene) >= 4).await;
             scene.peer.forget();
             scene.peer.feel(Mood::Says(200, millis(20)));
             scene.until_all(&ids, DeliveryState::Delivered).await;
@@ -85,9 +89,8 @@ async fn hub_5_what_has_stalled_comes_forward_in_a_ramp() {
 }
 
 /// HUB-5: the ramp goes on also if the peer refuses what it gets: who says no is there. It used to stay where it was.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_a_peer_that_refuses_does_not_hold_up_the_ramp() {
-    let place = Place::new();
+async fn hub_5_a_peer_that_refuses_does_not_hold_up_the_ramp<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, &policy(3, millis(100), 50), patient()).await;
     scene.peer.feel(Mood::Refuses);
     scene
@@ -108,16 +111,15 @@ async fn hub_5_a_peer_that_refuses_does_not_hold_up_the_ramp() {
 }
 
 /// HUB-5: also if nothing has knocked while the circuit was open, so that nobody has noticed.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_it_is_a_ramp_also_after_a_quiet_outage() {
-    let place = Place::new();
+async fn hub_5_it_is_a_ramp_also_after_a_quiet_outage<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, &policy(20, millis(50), 20), patient()).await;
     scene.peer.feel(Mood::Refuses);
     scene
         .play(async {
             let mut ids = send(&scene, "evt", 20).await;
             scene.until_all(&ids, DeliveryState::Stalled).await;
-            tokio::time::sleep(millis(60)).await;
+            scene.pass(millis(60)).await;
             scene.peer.forget();
             scene.peer.feel(Mood::Says(200, millis(20)));
             ids.extend(send(&scene, "probe", 1).await);
@@ -128,9 +130,8 @@ async fn hub_5_it_is_a_ramp_also_after_a_quiet_outage() {
 }
 
 /// HUB-5: a send that began before the circuit closed, and fails after that, belongs to the outage.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_who_was_under_way_when_the_circuit_closed_comes_forward_too() {
-    let place = Place::new();
+async fn hub_5_who_was_under_way_when_the_circuit_closed_comes_forward_too<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, &policy(2, millis(50), 20), patient()).await;
     scene.peer.script("slow-0", [Mood::Hangs]);
     scene.peer.script("bad-0", [Mood::Refuses]);
@@ -138,10 +139,10 @@ async fn hub_5_who_was_under_way_when_the_circuit_closed_comes_forward_too() {
     scene
         .play(async {
             let mut ids = send(&scene, "slow", 1).await;
-            until("the slow one is under way", || !scene.peer.got().is_empty()).await;
+            until("the slow one is under way", async || !scene.peer.got().is_empty()).await;
             ids.extend(send(&scene, "bad", 2).await);
-            until("it opens", || opened(&scene) == 1).await;
-            tokio::time::sleep(millis(55)).await;
+            until("it opens", async || opened(&scene) == 1).await;
+            scene.pass(millis(55)).await;
             ids.extend(send(&scene, "probe", 1).await);
             scene.until_all(&ids, DeliveryState::Delivered).await;
         })
@@ -150,15 +151,14 @@ async fn hub_5_who_was_under_way_when_the_circuit_closed_comes_forward_too() {
 
 /// HUB-5, PRM-7: failed probes cost no attempts, whatever the peer answers to them. Trap "an open circuit burns the event's five
 /// attempts".
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_7_failed_probes_cost_no_attempts() {
-    let place = Place::new();
+async fn prm_7_failed_probes_cost_no_attempts<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, &policy(1, millis(20), 20), everything()).await;
     scene.peer.feel(says(500));
     scene
         .play(async {
             let id = scene.one("evt", json!({})).await;
-            until("twelve tries", || scene.peer.got().len() >= 12).await;
+            until("twelve tries", async || scene.peer.got().len() >= 12).await;
             scene.peer.feel(WELL);
             scene.until(id, DeliveryState::Delivered).await;
             assert_eq!(scene.kept(id).await.progress.counted, 1, "the one that opened the circuit");
@@ -168,24 +168,21 @@ async fn prm_7_failed_probes_cost_no_attempts() {
 
 /// HUB-7: an outage is one line in the history, however often it was probed: since when, why, until when, and how many probes have
 /// failed. So a restart knows its end, and what was before it is not pushed out.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_7_an_outage_is_one_line_however_often_it_was_probed() {
-    let place = Place::new();
+async fn hub_7_an_outage_is_one_line_however_often_it_was_probed<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, &policy(1, millis(60), 20), patient()).await;
     scene.peer.feel(Mood::Refuses);
     scene
         .play(async {
             send(&scene, "evt", 5).await;
-            until("it has opened three times", || opened(&scene) == 3).await;
-            let mut history = Vec::new();
-            for _ in 0..1_000 {
-                history = scene.store.circuit_history(&billing(), 50).await.unwrap();
-                if history.first().is_some_and(|circuit| circuit.trips >= 3) {
-                    break;
-                }
-                tokio::time::sleep(millis(2)).await;
-            }
-            let [outage] = &history[..] else { panic!("{history:?}") };
+            until("it has opened three times", async || opened(&scene) == 3).await;
+            let (billing, mut history) = (billing(), Vec::new());
+            until("three trips are in the history", async || {
+                history = scene.store.circuit_history(&billing, 50).await.unwrap();
+                history.first().is_some_and(|circuit| circuit.trips >= 3)
+            })
+            .await;
+            let [outage] = &history[..] else { unreachable!("one outage: {history:?}") };
             assert_eq!(
                 (outage.state, outage.reason.as_deref()),
                 (CircuitState::Open, Some("connection refused"))
@@ -199,16 +196,15 @@ async fn hub_7_an_outage_is_one_line_however_often_it_was_probed() {
 }
 
 /// HUB-5, HUB-7: a hub that ends before all has come forward goes on with that at its next start.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_what_has_stalled_comes_forward_after_a_restart() {
-    let place = Place::new();
+async fn hub_5_what_has_stalled_comes_forward_after_a_restart<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, &policy(3, secs(600), 20), patient()).await;
     scene.peer.feel(Mood::Refuses);
     let ids = scene
         .play(async {
             let ids = send(&scene, "evt", 10).await;
             scene.until(ids[0], DeliveryState::Stalled).await;
-            until("it opens", || opened(&scene) == 1).await;
+            until("it opens", async || opened(&scene) == 1).await;
             ids
         })
         .await;
@@ -224,22 +220,19 @@ async fn hub_5_what_has_stalled_comes_forward_after_a_restart() {
 }
 
 /// HUB-5: a heap of retries delays fresh work by a fifth, and not for ever; and the retries go on beside it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_a_heap_of_retries_does_not_starve_fresh_work() {
-    let place = Place::new();
+async fn hub_5_a_heap_of_retries_does_not_starve_fresh_work<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, &policy(100_000, millis(50), 1), everything()).await;
     scene.peer.feel(Mood::Refuses);
     scene
         .play(async {
             let old = send(&scene, "old", 200).await;
             for id in &old {
-                while scene.kept(*id).await.progress.failures == 0 {
-                    tokio::time::sleep(millis(2)).await;
-                }
+                until("each has failed", async || scene.kept(*id).await.progress.failures > 0).await;
             }
             scene.hub.registry.pause_service(&scene.cx(), &billing(), true).await.unwrap();
             let fresh = send(&scene, "new", 80).await;
-            until("all are in hand", || scene.hub.ops.claimed(&billing()) >= 280).await;
+            until("all are in hand", async || scene.hub.ops.claimed(&billing()) >= 280).await;
             scene.peer.feel(WELL);
             scene.peer.forget();
             scene.hub.registry.pause_service(&scene.cx(), &billing(), false).await.unwrap();
@@ -255,9 +248,8 @@ async fn hub_5_a_heap_of_retries_does_not_starve_fresh_work() {
 }
 
 /// HUB-7: a service that is deleted takes its circuit with it; another one of the same name does not begin open.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_7_a_new_service_of_the_same_name_has_a_new_circuit() {
-    let place = Place::new();
+async fn hub_7_a_new_service_of_the_same_name_has_a_new_circuit<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .hub
@@ -288,15 +280,14 @@ async fn hub_7_a_new_service_of_the_same_name_has_a_new_circuit() {
 }
 
 /// HUB-5: a rate limit defers, which costs neither attempts nor failures, and all arrive at its pace.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_a_rate_limit_costs_no_attempts() {
-    let place = Place::new();
+async fn hub_5_a_rate_limit_costs_no_attempts<F: Timed>() {
+    let place = F::create().await;
     let policy = r#"{"attempt_timeout":"200ms","rate_limit":{"calls":5,"per":"100ms","burst":5}}"#;
     let scene = Scene::new(&place, policy, everything()).await;
     scene
         .play(async {
             let ids = send(&scene, "evt", 40).await;
-            tokio::time::sleep(millis(100)).await;
+            scene.pass(millis(100)).await;
             let early = scene.peer.got().len();
             assert!(early <= 25, "{early} of forty went out at once");
             scene.until_all(&ids, DeliveryState::Delivered).await;

@@ -5,33 +5,39 @@ use seawall_hub_core::domain::dead_letter::{
 };
 use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState};
 use seawall_hub_core::port::store::{
-    Change, DeadLetterReads, EventReads, LetterAction, PageRequest, UnitStore, WritePriority,
+    Change, DeadLetterReads, EventReads, LetterAction, PageRequest, Store, WritePriority,
 };
 use seawall_hub_core::service::{ChangeError, LetterEdit, ReplayMode, ReplayRequest};
-use seawall_hub_store::Sqlite;
 use serde_json::json;
 
-use crate::place::Place;
-use crate::scene::{Scene, USUAL, everything, says};
-use crate::suite::fixtures::unit;
+use crate::fixtures::unit;
+use crate::peer::says;
+use crate::scene::{Scene, USUAL, everything};
+use crate::time::{Timed, on_both_stores};
+
+on_both_stores!(
+    hub_6_a_group_counts_is_resolved_and_opens_again,
+    hub_6_a_dead_letter_is_parked_deleted_restored_and_purged,
+    hub_6_an_edited_copy_is_sent_and_linked,
+);
 
 const ALL: PageRequest = PageRequest { from: None, size: 1_000 };
 
-async fn groups(store: &Sqlite) -> Vec<LetterGroup> {
+async fn groups(store: &impl Store) -> Vec<LetterGroup> {
     store.groups(GroupFilter::default(), ALL).await.unwrap().items
 }
 
-async fn find(store: &Sqlite, filter: LetterFilter) -> Vec<DeliveryId> {
+async fn find(store: &impl Store, filter: LetterFilter) -> Vec<DeliveryId> {
     let letters = store.dead_letters(filter, ALL).await.unwrap();
     letters.page.items.iter().map(|dead| dead.delivery.id).collect()
 }
 
-async fn state(store: &Sqlite, id: DeliveryId) -> LetterState {
+async fn state(store: &impl Store, id: DeliveryId) -> LetterState {
     store.dead_letter(id).await.unwrap().unwrap().dead.state
 }
 
 /// All words are in the index.
-async fn index(store: &Sqlite) {
+async fn index(store: &impl Store) {
     while store.commit(WritePriority::Retention, unit([Change::Index { most: 7 }])).await.unwrap().touched > 0
     {
     }
@@ -47,9 +53,8 @@ fn counts(pairs: &[(LetterState, u64)]) -> LetterCounts {
 
 /// HUB-6: what has failed alike is one group that counts; it follows its dead letters to the end, is then done with, and is open
 /// again with the next failure.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_a_group_counts_is_resolved_and_opens_again() {
-    let place = Place::new();
+async fn hub_6_a_group_counts_is_resolved_and_opens_again<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -93,9 +98,8 @@ async fn hub_6_a_group_counts_is_resolved_and_opens_again() {
 }
 
 /// HUB-6: park, delete, restore and purge, each from where it can be done; what can't be done says where it stands.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_a_dead_letter_is_parked_deleted_restored_and_purged() {
-    let place = Place::new();
+async fn hub_6_a_dead_letter_is_parked_deleted_restored_and_purged<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     let dead = scene.play(scene.dead_letter("evt", json!({"word": "needle"}))).await;
     let (hub, store) = (&scene.hub, &scene.store);
@@ -137,9 +141,8 @@ async fn hub_6_a_dead_letter_is_parked_deleted_restored_and_purged() {
 }
 
 /// HUB-6: an edited copy is linked, sent once, and differs where somebody has changed it; the event stays as it was.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_6_an_edited_copy_is_sent_and_linked() {
-    let place = Place::new();
+async fn hub_6_an_edited_copy_is_sent_and_linked<F: Timed>() {
+    let place = F::create().await;
     let rule = seawall_hub_core::domain::rule::Rule {
         body: Some(r#"{"title":"{{ data.title }}"}"#.into()),
         ..everything()

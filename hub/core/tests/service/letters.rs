@@ -13,11 +13,29 @@ use seawall_hub_core::port::store::{
     NewDelivery, PageRequest, ReplayChange, StoreError, UnitOfWork, UnitStore, WritePriority,
 };
 use seawall_hub_core::service::{ChangeError, PendingPolicy, ReplayMode, ReplayRequest};
+use seawall_testkit::until;
 use serde_json::json;
 
-use crate::place::Place;
-use crate::scene::{Scene, USUAL, billing, everything, peer_service, says};
-use crate::suite::fixtures::{NOW, add, claim, event, slug, to};
+use crate::factory::{SqliteFactory, StoreFactory};
+use crate::fixtures::{NOW, add, claim, event, slug, to};
+use crate::peer::says;
+use crate::scene::{Scene, USUAL, billing, everything, peer_service};
+use crate::time::{Timed, on_both_stores};
+
+on_both_stores!(
+    crd_7_a_replay_is_a_new_delivery_and_the_dead_letter_stays,
+    crd_7_a_second_replay_is_refused_unless_it_is_meant,
+    crd_2_a_double_click_is_one_replay,
+    crd_7_a_discarded_dead_letter_is_done_with,
+    crd_7_replay_and_mark_are_one_unit,
+    crd_7_an_id_of_another_database_is_unknown,
+    crd_7_what_could_not_be_rendered_is_replayed_by_a_mended_rule,
+    hub_1_what_is_left_of_a_service_becomes_dead_letters,
+    prm_1_who_waits_behind_a_buried_delivery_goes_on,
+    hub_1_a_service_that_could_not_be_deleted_is_at_work,
+    prm_1_what_is_for_a_service_that_is_gone_becomes_a_dead_letter,
+    hub_5_a_replay_to_who_is_gone_does_not_stop_a_rule_that_sends_elsewhere,
+);
 
 fn again(mode: ReplayMode) -> ReplayRequest {
     ReplayRequest { mode, again: false, key: None }
@@ -29,9 +47,8 @@ fn titled() -> Rule {
 
 /// CRD-7: a replay is a new delivery with fresh attempts that is linked to the dead letter, which stays and is marked. Traps
 /// "replay sends the rendered payload through the template again", "replay = delete then enqueue".
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn crd_7_a_replay_is_a_new_delivery_and_the_dead_letter_stays() {
-    let place = Place::new();
+async fn crd_7_a_replay_is_a_new_delivery_and_the_dead_letter_stays<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, titled()).await;
     scene
         .play(async {
@@ -74,9 +91,8 @@ async fn crd_7_a_replay_is_a_new_delivery_and_the_dead_letter_stays() {
 
 /// CRD-7: what has been replayed is not replayed again unless somebody says so: if the replay has failed too, that one is
 /// open.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn crd_7_a_second_replay_is_refused_unless_it_is_meant() {
-    let place = Place::new();
+async fn crd_7_a_second_replay_is_refused_unless_it_is_meant<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -106,9 +122,8 @@ async fn crd_7_a_second_replay_is_refused_unless_it_is_meant() {
 }
 
 /// CRD-2, CRD-7: a double click is one replay, with a key and without one; another replay under the same key is a mistake.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn crd_2_a_double_click_is_one_replay() {
-    let place = Place::new();
+async fn crd_2_a_double_click_is_one_replay<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -149,9 +164,8 @@ async fn crd_2_a_double_click_is_one_replay() {
 }
 
 /// CRD-7: a discarded dead letter is out of sight and can't be replayed; its delivery stays what it was.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn crd_7_a_discarded_dead_letter_is_done_with() {
-    let place = Place::new();
+async fn crd_7_a_discarded_dead_letter_is_done_with<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
@@ -173,9 +187,8 @@ async fn crd_7_a_discarded_dead_letter_is_done_with() {
 
 /// CRD-7: the new delivery and the mark are one unit: an error after it, or a caller that goes away at any moment, leaves both
 /// or none. Trap "replay = delete then enqueue".
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn crd_7_replay_and_mark_are_one_unit() {
-    let place = Place::new();
+async fn crd_7_replay_and_mark_are_one_unit<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     let dead = scene.play(scene.dead_letter("evt", json!({}))).await;
     let new = NewDelivery {
@@ -203,7 +216,7 @@ async fn crd_7_replay_and_mark_are_one_unit() {
                 if asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
                     break;
                 }
-                tokio::time::sleep(seawall::millis(5)).await;
+                scene.pass(seawall::millis(5)).await;
             }
         }
         // What was queued before the caller went is written.
@@ -214,9 +227,8 @@ async fn crd_7_replay_and_mark_are_one_unit() {
 }
 
 /// CRD-7: an id of another database answers like one that nobody knows. Trap "replaying across tenants".
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn crd_7_an_id_of_another_database_is_unknown() {
-    let (place, elsewhere) = (Place::new(), Place::new());
+async fn crd_7_an_id_of_another_database_is_unknown<F: Timed>() {
+    let (place, elsewhere) = (F::create().await, F::create().await);
     let scene = Scene::new(&place, USUAL, everything()).await;
     let other = Scene::new(&elsewhere, USUAL, everything()).await;
     let ours = scene.play(scene.dead_letter("evt", json!({}))).await;
@@ -236,9 +248,8 @@ async fn crd_7_an_id_of_another_database_is_unknown() {
 
 /// HUB-4, CRD-7: of what could not be rendered there is nothing to send as it was; with a mended rule it can be rendered. A rule
 /// that is gone renders nothing, and the bytes are there still.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn crd_7_what_could_not_be_rendered_is_replayed_by_a_mended_rule() {
-    let place = Place::new();
+async fn crd_7_what_could_not_be_rendered_is_replayed_by_a_mended_rule<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, titled()).await;
     scene
         .play(async {
@@ -278,9 +289,8 @@ async fn crd_7_what_could_not_be_rendered_is_replayed_by_a_mended_rule() {
 
 /// HUB-1, CRD-7: a service with deliveries that have not ended goes only if they may become dead letters; what goes elsewhere is
 /// left alone. Trap "no path deletes without a dead letter".
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_1_what_is_left_of_a_service_becomes_dead_letters() {
-    let place = Place::new();
+async fn hub_1_what_is_left_of_a_service_becomes_dead_letters<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene.hub.registry.pause_service(&scene.cx(), &billing(), true).await.unwrap();
     let mut ids = Vec::new();
@@ -325,9 +335,8 @@ async fn hub_1_what_is_left_of_a_service_becomes_dead_letters() {
 }
 
 /// HUB-5, PRM-1: who waits in an order behind one that is buried goes on; nobody waits for a dead letter that holds up nothing.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_1_who_waits_behind_a_buried_delivery_goes_on() {
-    let place = Place::new();
+async fn prm_1_who_waits_behind_a_buried_delivery_goes_on<F: Timed>() {
+    let place = F::create().await;
     let ordering = Some(OrderingRule { key: "{{ data.key }}".into(), hold: false });
     let rule = Rule { ordering, ..everything() };
     let scene = Scene::new(&place, USUAL, rule.clone()).await;
@@ -350,9 +359,8 @@ async fn prm_1_who_waits_behind_a_buried_delivery_goes_on() {
 }
 
 /// PRM-1, HUB-1: a service that could not be deleted after all is at work as before, also if its deliveries were buried.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_1_a_service_that_could_not_be_deleted_is_at_work() {
-    let place = Place::new();
+async fn hub_1_a_service_that_could_not_be_deleted_is_at_work<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene.hub.registry.pause_service(&scene.cx(), &billing(), true).await.unwrap();
     let buried = scene.one("buried", json!({})).await;
@@ -382,9 +390,8 @@ async fn hub_1_a_service_that_could_not_be_deleted_is_at_work() {
 }
 
 /// PRM-1: whoever was about to send to a service while it was deleted finds a dead letter, and not something that waits for ever.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prm_1_what_is_for_a_service_that_is_gone_becomes_a_dead_letter() {
-    let place = Place::new();
+async fn prm_1_what_is_for_a_service_that_is_gone_becomes_a_dead_letter<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     let ids = add(&scene.store, "late", &["gone", "billing"]).await.unwrap().deliveries;
     let new = NewDelivery { initial: InitialState::Queued, ..to("gone") };
@@ -405,10 +412,10 @@ async fn prm_1_what_is_for_a_service_that_is_gone_becomes_a_dead_letter() {
 }
 
 /// PRM-8: a heap of deliveries that wait behind each other is buried as fast as any other: it used to be looked through again for
-/// each of them, while nobody else could write.
+/// each of them, while nobody else could write. This is about statements of SQLite.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prm_8_a_long_order_is_buried_like_any_other() {
-    let place = Place::new();
+    let place = SqliteFactory::create().await;
     let ordering = Some(OrderingRule { key: "one".into(), hold: false });
     let scene = Scene::new(&place, USUAL, Rule { ordering, ..everything() }).await;
     scene.hub.registry.pause_service(&scene.cx(), &billing(), true).await.unwrap();
@@ -435,9 +442,8 @@ async fn prm_8_a_long_order_is_buried_like_any_other() {
 }
 
 /// HUB-5: a peer that says it is gone stops the rule that sends to it, and not one that has long gone elsewhere.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hub_5_a_replay_to_who_is_gone_does_not_stop_a_rule_that_sends_elsewhere() {
-    let place = Place::new();
+async fn hub_5_a_replay_to_who_is_gone_does_not_stop_a_rule_that_sends_elsewhere<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
     let mail = seawall_hub_core::domain::service::Service { name: slug("mail"), ..peer_service(USUAL) };
     scene.hub.registry.put_service(&scene.cx(), mail, None).await.unwrap();
@@ -458,10 +464,9 @@ async fn hub_5_a_replay_to_who_is_gone_does_not_stop_a_rule_that_sends_elsewhere
             let other = scene.one("other", json!({})).await;
             assert_ne!(scene.kept(other).await.state, DeliveryState::Held);
             scene.until(other, DeliveryState::DeadLettered).await;
-            while scene.hub.registry.rule(&slug("everything")).unwrap().enabled {
-                tokio::task::yield_now().await;
-            }
-            assert_eq!(scene.hub.registry.rule(&slug("everything")).unwrap().version, 3, "only once");
+            let rule = || scene.hub.registry.rule(&slug("everything")).unwrap();
+            until("the rule is disabled", async || !rule().enabled).await;
+            assert_eq!(rule().version, 3, "only once");
         })
         .await;
 }

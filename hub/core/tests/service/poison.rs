@@ -1,21 +1,30 @@
 //! Deliveries whose handling panics, or ends the process: who is blamed, who is not, and that nothing is lost.
 
-use seawall::millis;
 use seawall_hub_core::domain::delivery::suspects::{HandlingStep, PANICS_MAX};
 use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState};
 use seawall_hub_core::domain::rule::{OrderingRule, Rule};
 use seawall_hub_core::port::store::{EventReads, UnitStore};
 use seawall_hub_core::service::{ReplayMode, ReplayRequest};
+use seawall_testkit::until;
 use serde_json::json;
 
-use crate::place::Place;
-use crate::scene::{Mood, Scene, USUAL, WELL, billing, everything};
+use crate::peer::{Mood, WELL};
+use crate::scene::{Scene, USUAL, billing, everything};
+use crate::time::{Timed, on_both_stores};
+
+// A hub that was dropped is gone after a few turns of one thread; with two it might still write what it was about.
+on_both_stores!(
+    on one thread:
+    prm_4_a_panic_ends_nothing_but_its_own_delivery,
+    prm_1_what_ends_the_process_is_quarantined_and_can_be_replayed,
+    prm_1_what_waits_for_its_peer_at_each_crash_is_delivered,
+    hub_5_an_order_waits_for_a_suspect_and_goes_on_behind_a_convict,
+);
 
 /// PRM-4, HUB-5. Trap "a panic in one delivery ends all": the third one is the end of it, all others go on, its place in the
 /// bulkhead is free again, and the circuit of the service has nothing to do with it.
-#[tokio::test]
-async fn prm_4_a_panic_ends_nothing_but_its_own_delivery() {
-    let place = Place::new();
+async fn prm_4_a_panic_ends_nothing_but_its_own_delivery<F: Timed>() {
+    let place = F::create().await;
     let strict =
         r#"{"attempt_timeout":"2s","breaker":{"consecutive_failures":1},"bulkhead":{"max_calls":1}}"#;
     let scene = Scene::new(&place, strict, everything()).await;
@@ -45,13 +54,11 @@ async fn prm_4_a_panic_ends_nothing_but_its_own_delivery() {
 }
 
 /// The hub ends three times in the middle of sending this one.
-async fn ends_three_times(place: &Place, mut scene: Scene, bad: DeliveryId) -> Scene {
+async fn ends_three_times<F: Timed>(place: &F, mut scene: Scene<F>, bad: DeliveryId) -> Scene<F> {
     for round in 0..3 {
         scene
             .play(async {
-                while scene.peer.got().len() <= round {
-                    tokio::time::sleep(millis(2)).await;
-                }
+                until("it is sent", async || scene.peer.got().len() > round).await;
             })
             .await;
         let marks = scene.store.step_marks();
@@ -62,9 +69,8 @@ async fn ends_three_times(place: &Place, mut scene: Scene, bad: DeliveryId) -> S
 
 /// PRM-1. Trap "poison that kills the process": one in whose sending the process ends is given up at the third time, with a reason
 /// of its own, and can be replayed.
-#[tokio::test]
-async fn prm_1_what_ends_the_process_is_quarantined_and_can_be_replayed() {
-    let place = Place::new();
+async fn prm_1_what_ends_the_process_is_quarantined_and_can_be_replayed<F: Timed>() {
+    let place = F::create().await;
     let scene = Scene::new(&place, USUAL.replace("200ms", "1h").as_str(), everything()).await;
     scene.peer.script("bad", vec![Mood::Hangs; 3]);
     let bad = scene.one("bad", json!({})).await;
@@ -86,18 +92,15 @@ async fn prm_1_what_ends_the_process_is_quarantined_and_can_be_replayed() {
 
 /// PRM-1. Trap "a delivery in flight to a hanging peer is quarantined": however often the process ends while it waits, it is
 /// delivered when its peer is back.
-#[tokio::test]
-async fn prm_1_what_waits_for_its_peer_at_each_crash_is_delivered() {
-    let place = Place::new();
+async fn prm_1_what_waits_for_its_peer_at_each_crash_is_delivered<F: Timed>() {
+    let place = F::create().await;
     let mut scene = Scene::new(&place, USUAL.replace("200ms", "1h").as_str(), everything()).await;
     scene.peer.feel(Mood::Hangs);
     let ids = [scene.one("first", json!({})).await, scene.one("second", json!({})).await];
     for round in 0..12 {
         scene
             .play(async {
-                while scene.peer.got().len() < 2 * (round + 1) {
-                    tokio::time::sleep(millis(2)).await;
-                }
+                until("both are sent", async || scene.peer.got().len() >= 2 * (round + 1)).await;
             })
             .await;
         let marks = scene.store.step_marks();
@@ -120,10 +123,9 @@ fn ordered(hold: bool) -> Rule {
 }
 
 /// HUB-5, PRM-1: an order is kept while its first is a suspect, and goes on behind a convict unless the rule says that it is held.
-#[tokio::test]
-async fn hub_5_an_order_waits_for_a_suspect_and_goes_on_behind_a_convict() {
+async fn hub_5_an_order_waits_for_a_suspect_and_goes_on_behind_a_convict<F: Timed>() {
     for hold in [false, true] {
-        let place = Place::new();
+        let place = F::create().await;
         let scene = Scene::new(&place, USUAL.replace("200ms", "1h").as_str(), ordered(hold)).await;
         scene.peer.script("first", vec![Mood::Hangs; 3]);
         let mut ids = Vec::new();

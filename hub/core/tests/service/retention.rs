@@ -1,0 +1,41 @@
+//! What is old goes while the hub is at work.
+
+use std::time::Duration;
+
+use seawall::millis;
+use seawall_hub_core::domain::delivery::DeliveryState;
+use seawall_hub_core::domain::retention::Retention;
+use serde_json::json;
+
+use crate::scene::{Scene, USUAL, everything};
+use crate::time::{Timed, on_both_stores};
+
+on_both_stores!(hub_9_events_come_in_while_old_ones_go);
+
+/// HUB-9: the hub lets go of what is old while events come in, and none of those is lost or refused.
+async fn hub_9_events_come_in_while_old_ones_go<F: Timed>() {
+    let place = F::create().await;
+    let scene = Scene::new(&place, USUAL, everything()).await;
+    scene
+        .play(async {
+            for number in 0..300 {
+                let id = scene.one(&format!("old {number}").replace(' ', "-"), json!({})).await;
+                scene.until(id, DeliveryState::Delivered).await;
+            }
+            scene.pass(millis(2)).await;
+            let none = Some(Duration::ZERO);
+            scene.hub.ops.keep_for(Retention { delivered: none, discarded: none, audit: None });
+            let (pruned, new) = tokio::join!(scene.hub.ops.prune(), async {
+                let mut new = Vec::new();
+                for number in 0..300 {
+                    new.push(scene.one(&format!("new-{number}"), json!({})).await);
+                }
+                new
+            });
+            assert!(pruned.unwrap().events >= 299);
+            scene.hub.ops.keep_for(Retention::default());
+            assert_eq!(new.len(), 300);
+            assert_eq!(scene.hub.ops.prune().await.unwrap().events, 0, "what is new stays");
+        })
+        .await;
+}
