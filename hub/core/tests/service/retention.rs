@@ -18,10 +18,11 @@ async fn hub_9_events_come_in_while_old_ones_go<F: Timed>() {
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene
         .play(async {
+            let mut old = Vec::new();
             for number in 0..300 {
-                let id = scene.one(&format!("old {number}").replace(' ', "-"), json!({})).await;
-                scene.until(id, DeliveryState::Delivered).await;
+                old.push(scene.one(&format!("old-{number}"), json!({})).await);
             }
+            scene.until_all(&old, DeliveryState::Delivered).await;
             scene.pass(millis(2)).await;
             let none = Some(Duration::ZERO);
             scene.hub.ops.keep_for(Retention { delivered: none, discarded: none, audit: None });
