@@ -195,7 +195,7 @@ pub struct MuteInput {
 /// An alert rule. Fields that are omitted get their defaults
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(example = serde_json::json!({"kind": "deadLetters", "moreThan": 50})))]
+#[cfg_attr(feature = "schema", schemars(example = serde_json::json!({"kind": "deadLetters", "moreThan": 50}), extend("x-ignored" = ["version"])))]
 #[serde(rename_all = "camelCase")]
 pub struct AlertRuleSpec {
     /// Lower-case letters, digits and inner hyphens; it can't be changed

@@ -7,6 +7,7 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 
 use super::query::check_token;
+use crate::notify::settings;
 
 /// Checks a text against the parser of its format. A format without a parser accepts every text.
 pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
@@ -22,6 +23,11 @@ pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
         "path" if !text.starts_with('/') => {
             Err("must start with a slash; it is below the address of the service".to_owned())
         }
+        "alert-url" => settings::check_url(text),
+        "webhook-secret" => settings::check_secret(text),
+        "host" => settings::check_host(text),
+        "email" => settings::check_address(text),
+        "certificate" => settings::check_certificate(text),
         "page-token" => check_token(text),
         "tag-filter" if !text.contains(':') => Err(format!("must have the form `name:value`, not `{text}`")),
         "delivery-id" if DeliveryId::parse(text).is_none() => {

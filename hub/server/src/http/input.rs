@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::HandlerResult;
 use super::fields::FieldError;
 use super::reader::{ShapeReader, integer};
-use super::shape::{FieldShape, Shape, shape_of};
+use super::shape::{FieldShape, Shape, ShapeField, shape_of};
 
 /// A body without fields.
 #[derive(Serialize, serde::Deserialize, JsonSchema)]
@@ -208,7 +208,17 @@ fn merged(shape: &Shape, current: Value, change: Value) -> Value {
         }
     }
     let (Value::Object(mut all), Value::Object(change)) = (current, change.clone()) else { return change };
-    let FieldShape::Object(fields) = &shape.node else { return Value::Object(change) };
+    let fields: Vec<&ShapeField> = match &shape.node {
+        FieldShape::Object(fields) => fields.iter().collect(),
+        FieldShape::Tagged { tag, cases, .. } => {
+            // The fields of one case say nothing about another.
+            if change.get(tag).is_some_and(|word| *word != all[tag]) {
+                all.clear();
+            }
+            cases.iter().flat_map(|(_, fields)| fields).collect()
+        }
+        _ => return Value::Object(change),
+    };
     for (name, value) in change {
         let is_merged = fields.iter().any(|field| field.name == name && field.is_merged);
         let there = all.entry(name).or_insert(Value::Null);

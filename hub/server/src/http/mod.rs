@@ -22,7 +22,6 @@ pub mod fuzz;
 mod gateway;
 mod input;
 mod keys;
-mod merge;
 mod metrics;
 mod once;
 pub(crate) mod openapi;

@@ -63,7 +63,8 @@ impl Api {
     }
 
     pub(super) async fn key(&mut self, name: &str, more: Value) -> String {
-        let body = merge::merged(json!({"name": name}), more);
+        let mut body = more;
+        body["name"] = json!(name);
         let (status, answer) = self.ask(Method::POST, "/api/v1/registry/keys", Some(ADMIN), &body).await;
         assert_eq!(status, 201, "{answer}");
         answer["data"]["key"].as_str().unwrap().to_owned()

@@ -5,14 +5,16 @@
 
 mod end;
 mod mail;
-mod settings;
+pub(crate) mod settings;
 mod smtp;
 mod webhook;
 
+use seawall_api::{ChannelSettings, Exposed};
+use seawall_http::Secret;
 use seawall_hub_core::domain::alert::Channel;
 use seawall_hub_core::port::notify::{Message, Notifier};
 
-pub(crate) use self::settings::ChannelSettings;
+use self::settings::{EmailSettings, TlsMode};
 use crate::hub::Server;
 use crate::log::Log;
 use crate::rotate;
@@ -37,19 +39,27 @@ impl ChannelNotifier {
 }
 
 /// The settings of a channel, opened.
-pub(crate) fn opened(keyring: &Keyring, channel: &Channel) -> Option<ChannelSettings> {
+pub(crate) fn opened(keyring: &Keyring, channel: &Channel) -> Option<ChannelSettings<Exposed>> {
     let bytes = keyring.unseal(&channel.settings, &rotate::channel(&channel.name))?;
-    ChannelSettings::from_bytes(&bytes)
+    serde_json::from_slice(&bytes).ok()
 }
 
 impl Notifier for ChannelNotifier {
     async fn tell(&self, channel: &Channel, message: &Message) -> Result<String, String> {
-        let settings = opened(&self.keyring, channel)
-            .ok_or("its settings can't be opened; was `secret.key` changed?")?;
+        const UNREADABLE: &str = "its settings can't be opened; was `secret.key` changed?";
+        let settings = opened(&self.keyring, channel).ok_or(UNREADABLE)?;
         let client = self.transport.client();
-        let told = match &settings {
-            ChannelSettings::Webhook(hook) => webhook::tell(&client, hook, message).await,
-            ChannelSettings::Email(email) => smtp::tell(&client, email, message).await,
+        let secret = |Exposed(text)| Secret::new(text);
+        let told = match settings.clone() {
+            ChannelSettings::Log => return Err(UNREADABLE.to_owned()),
+            ChannelSettings::Webhook { url, secret: known } => {
+                webhook::tell(&client, &url, known.map(secret), message).await
+            }
+            ChannelSettings::Email { host, port, tls, username, password, from, to, ca } => {
+                let (tls, usual) = TlsMode::named(&tls.unwrap_or_default()).ok_or(UNREADABLE)?;
+                let (port, login) = (port.unwrap_or(usual), username.zip(password.map(secret)));
+                smtp::tell(&client, &EmailSettings { host, port, tls, login, from, to, ca }, message).await
+            }
         };
         let clean = |said: String| clean(&said, &settings);
         told.map(clean).map_err(clean)
@@ -57,8 +67,8 @@ impl Notifier for ChannelNotifier {
 }
 
 /// In one line, not too long, and without what is secret.
-fn clean(said: &str, settings: &ChannelSettings) -> String {
-    let secrets = settings.secrets();
+fn clean(said: &str, settings: &ChannelSettings<Exposed>) -> String {
+    let secrets = settings::secrets(settings);
     let said = Secrets::new(secrets.iter().map(String::as_str)).hidden_in(said.as_bytes());
     let said = String::from_utf8_lossy(&said);
     let plain = |c: char| if c.is_control() { ' ' } else { c };

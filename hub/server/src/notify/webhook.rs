@@ -2,29 +2,29 @@
 
 use seawall::{Guard, Safety, secs};
 use seawall_http::auth::{Auth, Webhook};
-use seawall_http::{HttpClient, Request};
+use seawall_http::{HttpClient, Request, Secret};
 use seawall_hub_core::domain::alert::{Incident, NoticeKind};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::port::notify::Message;
 use serde_json::{Value, json};
 
-use super::settings::WebhookSettings;
 use crate::transport::explained;
 
 pub(super) async fn tell(
     client: &HttpClient,
-    hook: &WebhookSettings,
+    url: &str,
+    secret: Option<Secret>,
     message: &Message,
 ) -> Result<String, String> {
     let guard = Guard::builder("alerts").call_timeout(secs(10)).build().map_err(|error| error.to_string())?;
-    let mut request = Request::post(&hook.url)
+    let mut request = Request::post(url)
         .and_then(|request| request.header("content-type", "application/json"))
         .and_then(|request| request.header("webhook-id", &message.id))
         .map_err(|error| error.to_string())?
         .safety(Safety::Idempotent)
         .body(body(message).to_string().into_bytes());
-    if let Some(secret) = &hook.secret {
-        let webhook = Webhook::new([secret.clone()]).map_err(|error| error.to_string())?;
+    if let Some(secret) = secret {
+        let webhook = Webhook::new([secret]).map_err(|error| error.to_string())?;
         request = request.auth(Auth::webhook(webhook));
     }
     match client.attempt(&guard, request).await {

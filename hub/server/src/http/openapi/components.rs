@@ -61,11 +61,14 @@ impl Components {
         let named = format!("{}{suffix}", input_name(&name));
         self.bases.insert(input_name(&name));
         let mut schema = self.requests.definitions().get(&name).cloned().unwrap_or_default();
-        for (name, field) in response_schema::<V>()["properties"].as_object().into_iter().flatten() {
-            read_only(&mut schema, name, field);
-        }
         for name in schema["x-ignored"].as_array().cloned().into_iter().flatten() {
             read_only(&mut schema, name.as_str().unwrap_or_default(), &Value::Null);
+        }
+        let (view, own) = (response_schema::<V>(), schema.clone());
+        for (name, field) in fields_of(&view) {
+            if !fields_of(&own).any(|(own, _)| own == name) {
+                read_only(&mut schema, name, field);
+            }
         }
         match *method {
             Method::PUT => {
@@ -73,7 +76,10 @@ impl Components {
                     required.retain(|field| field != "name");
                 }
             }
-            Method::PATCH => drop(schema.as_object_mut().map(|schema| schema.remove("required"))),
+            Method::PATCH => {
+                schema.as_object_mut().map(|schema| schema.remove("required"));
+                unite(&mut schema);
+            }
             _ => {}
         }
         request(&mut schema);
@@ -112,6 +118,29 @@ fn input_name(name: &str) -> String {
     if is_input { name.to_owned() } else { format!("{name}Input") }
 }
 
+/// The fields of an object and of its cases.
+fn fields_of(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let cases = schema["oneOf"].as_array().into_iter().flatten();
+    std::iter::once(schema).chain(cases).flat_map(|case| case["properties"].as_object().into_iter().flatten())
+}
+
+/// Makes one object of its cases: a change names some fields of the case that is there.
+fn unite(schema: &mut Value) {
+    let Some(Value::Array(cases)) = schema.as_object_mut().and_then(|words| words.remove("oneOf")) else {
+        return;
+    };
+    for case in cases.iter().filter(|case| case["readOnly"] != true) {
+        for (name, field) in fields_of(case) {
+            let united = &mut schema["properties"][name];
+            match (field.get("const"), united["enum"].as_array_mut()) {
+                (Some(word), Some(words)) => words.push(word.clone()),
+                (Some(word), None) => *united = json!({"type": "string", "enum": [word]}),
+                (None, _) => *united = field.clone(),
+            }
+        }
+    }
+}
+
 /// Adds a field that is ignored if a client writes back what it has read.
 fn read_only(schema: &mut Value, name: &str, field: &Value) {
     let Some(fields) = schema["properties"].as_object_mut().filter(|fields| !fields.contains_key(name))
@@ -119,7 +148,7 @@ fn read_only(schema: &mut Value, name: &str, field: &Value) {
         return;
     };
     let field = match name {
-        "version" => json!({
+        "version" if !field.is_null() => json!({
             "type": field["type"], "minimum": 0, "description": "Expected version; `If-Match` takes precedence",
         }),
         _ => json!({"description": "Read-only; ignored"}),
@@ -232,13 +261,17 @@ fn respond(schema: &mut Value) {
     if words.get("examples").is_some_and(|all| !all.as_array().into_iter().flatten().all(is_whole)) {
         words.remove("examples");
     }
-    // The tag is there whatever the case.
-    let tagged = words.get("oneOf").and_then(|cases| cases[0]["properties"].as_object()).and_then(|fields| {
-        fields.iter().find(|(_, field)| field.get("const").is_some()).map(|(name, _)| name.clone())
-    });
-    if let Some(tag) = tagged {
+    // The tag, and what else every case has, is there whatever the case.
+    let cases = words.get("oneOf").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if let Some(first) =
+        cases.first().filter(|case| fields_of(case).any(|(_, field)| field.get("const").is_some()))
+    {
+        let mut common = first["required"].as_array().cloned().unwrap_or_default();
+        common.retain(|name| {
+            cases.iter().all(|case| case["required"].as_array().is_some_and(|all| all.contains(name)))
+        });
         words.insert("type".into(), json!("object"));
-        words.insert("required".into(), json!([tag]));
+        words.insert("required".into(), common.into());
     }
     inner(words, respond);
 }

@@ -11,23 +11,16 @@ pub(in crate::http) struct Field {
     name: &'static str,
     schema: Schema,
     needed: bool,
-    /// True if null is the same as an omitted field in a request.
-    nullable: bool,
 }
 
 /// A required field.
 pub(in crate::http) fn need(name: &'static str, schema: Schema) -> Field {
-    Field { name, schema, needed: true, nullable: false }
+    Field { name, schema, needed: true }
 }
 
 /// An optional field.
 pub(in crate::http) fn may(name: &'static str, schema: Schema) -> Field {
-    Field { name, schema, needed: false, nullable: true }
-}
-
-/// An optional field that can't be null.
-pub(in crate::http) fn may_say(name: &'static str, schema: Schema) -> Field {
-    Field { name, schema, needed: false, nullable: false }
+    Field { name, schema, needed: false }
 }
 
 pub(in crate::http) fn text() -> Schema {
@@ -59,11 +52,6 @@ pub(in crate::http) fn time() -> Schema {
     Schema(json!({"type": "string", "format": "date-time"}))
 }
 
-/// An integer, at least this.
-pub(in crate::http) fn count(least: u64) -> Schema {
-    Schema(json!({"type": "integer", "minimum": least}))
-}
-
 /// An integer within these bounds.
 pub(in crate::http) fn between(least: u64, most: u64) -> Schema {
     Schema(json!({"type": "integer", "minimum": least, "maximum": most}))
@@ -89,22 +77,6 @@ pub(in crate::http) fn shape(name: &str) -> Schema {
     Schema(json!({"$ref": format!("#/components/schemas/{name}")}))
 }
 
-/// Exactly one of these schemas.
-pub(in crate::http) fn one_of(all: Vec<Schema>) -> Schema {
-    Schema(json!({"oneOf": all.into_iter().map(|schema| schema.0).collect::<Vec<_>>()}))
-}
-
-/// An object in a request: an unknown field is an error, and null is the same as an omitted field.
-pub(in crate::http) fn written(fields: Vec<Field>) -> Schema {
-    let or_null = |field: Field| match field.nullable {
-        true => Field { schema: field.schema.or_null(), ..field },
-        false => field,
-    };
-    let mut schema = shown(fields.into_iter().map(or_null).collect());
-    schema.set("additionalProperties", json!(false));
-    schema
-}
-
 /// An object in a response. Later versions may add fields, which clients should ignore.
 pub(in crate::http) fn shown(fields: Vec<Field>) -> Schema {
     let needed: Vec<&str> = fields.iter().filter(|field| field.needed).map(|field| field.name).collect();
@@ -128,24 +100,6 @@ impl Schema {
     /// Sets an example.
     pub(in crate::http) fn like(mut self, example: Value) -> Self {
         self.set("examples", Value::Array(vec![example]));
-        self
-    }
-
-    /// Sets the default.
-    pub(in crate::http) fn usually(mut self, default: Value) -> Self {
-        self.set("default", default);
-        self
-    }
-
-    /// Requires at least one item.
-    pub(in crate::http) fn some(mut self) -> Self {
-        self.set("minItems", json!(1));
-        self
-    }
-
-    /// Sets the maximum number of items.
-    pub(in crate::http) fn at_most(mut self, most: usize) -> Self {
-        self.set("maxItems", json!(most));
         self
     }
 

@@ -2,15 +2,15 @@
 
 use axum::routing::{delete, get, patch, post, put};
 use seawall_api::{
-    AcceptedEvent, Alert, AlertPage, AlertQuery, AlertRule, AlertRuleDeleted, AlertRuleSpec, AuditPage,
-    Deleted, Health, HealthStatus, History, HistoryQuery, KeyRotation, Metric, MetricNames, MetricQuery,
-    MuteInput, Operation, OperationPage, Overview, PageQuery, Reason, ReasonInput, ServiceStatusPage,
-    ServiceStatusQuery,
+    AcceptedEvent, Alert, AlertChannel, AlertChannelSpec, AlertChannelTested, AlertPage, AlertQuery,
+    AlertRule, AlertRuleDeleted, AlertRuleSpec, AuditPage, Deleted, Health, HealthStatus, History,
+    HistoryQuery, KeyRotation, Metric, MetricNames, MetricQuery, MuteInput, Operation, OperationPage,
+    Overview, PageQuery, Reason, ReasonInput, ServiceStatusPage, ServiceStatusQuery,
 };
 use seawall_hub_core::domain::key::Scope;
 
 use super::super::dead_letters::operations;
-use super::super::openapi::schema::{any, list, shape, text};
+use super::super::openapi::schema::{any, shape, text};
 use super::super::{
     actuator, alert_channels, alert_rules, alerts, audit, demo, metrics, openapi, ops, secrets, sources,
 };
@@ -46,14 +46,14 @@ pub(super) fn routes() -> Vec<Route> {
         route(DELETE, "/api/v1/ops/alertRules/{name}", Admin, "Delete an alert rule; a built-in rule is reset to its defaults", delete(alert_rules::delete)).returns::<AlertRuleDeleted>(200).with(VERSIONS).fails(&["badVersion", "stale"]),
         route(POST, "/api/v1/ops/alertRules/{name}:mute", Operate, "Mute the alert rule for a while", post(alert_rules::act)).takes::<MuteInput>().returns::<AlertRule>(200).etag().fails(&["stale", "invalid"]),
         route(POST, "/api/v1/ops/alertRules/{name}:unmute", Operate, "Unmute the alert rule", post(alert_rules::act)).returns::<AlertRule>(200).etag().fails(&["stale", "invalid"]),
-        route(GET, "/api/v1/ops/alertChannels", Read, "List notification channels", get(alert_channels::list)).gives_this(200, list(shape("AlertChannel"))).in_memory(),
-        route(GET, "/api/v1/ops/alertChannels/{name}", Read, "Get a notification channel", get(alert_channels::get)).gives(200, "AlertChannel").etag().in_memory(),
-        route(PUT, "/api/v1/ops/alertChannels/{name}", Admin, "Create or replace a notification channel", put(alert_channels::replace)).takes_shape("AlertChannelInput").gives(201, "AlertChannel").gives(200, "AlertChannel").etag().with(VERSIONS).fails(CHANGE_FAILS).fails(&["seal", "conflict"])
+        route(GET, "/api/v1/ops/alertChannels", Read, "List notification channels", get(alert_channels::list)).returns::<Vec<AlertChannel>>(200).in_memory(),
+        route(GET, "/api/v1/ops/alertChannels/{name}", Read, "Get a notification channel", get(alert_channels::get)).returns::<AlertChannel>(200).etag().in_memory(),
+        route(PUT, "/api/v1/ops/alertChannels/{name}", Admin, "Create or replace a notification channel", put(alert_channels::replace)).writes::<AlertChannelSpec, AlertChannel>().returns::<AlertChannel>(201).returns::<AlertChannel>(200).etag().with(VERSIONS).fails(CHANGE_FAILS).fails(&["seal", "conflict"])
             .more("A secret that is omitted stays; null removes it. Pending notifications of the channel are sent immediately"),
-        route(PATCH, "/api/v1/ops/alertChannels/{name}", Admin, "Update some fields of a notification channel", patch(alert_channels::change)).takes_shape("AlertChannelChange").gives(200, "AlertChannel").etag().with(VERSIONS).fails(CHANGE_FAILS).fails(&["seal", "conflict"]),
+        route(PATCH, "/api/v1/ops/alertChannels/{name}", Admin, "Update some fields of a notification channel", patch(alert_channels::change)).writes::<AlertChannelSpec, AlertChannel>().returns::<AlertChannel>(200).etag().with(VERSIONS).fails(CHANGE_FAILS).fails(&["seal", "conflict"]),
         route(DELETE, "/api/v1/ops/alertChannels/{name}", Admin, "Delete a notification channel", delete(alert_channels::delete)).returns::<Deleted>(200).with(VERSIONS).fails(&["badVersion", "stale", "conflict"])
             .more("Rejected while an alert rule names the channel"),
-        route(POST, "/api/v1/ops/alertChannels/{name}:test", Operate, "Send a test message and return the result", post(alert_channels::act)).gives(200, "AlertChannelTested").in_memory()
+        route(POST, "/api/v1/ops/alertChannels/{name}:test", Operate, "Send a test message and return the result", post(alert_channels::act)).returns::<AlertChannelTested>(200).in_memory()
             .more("The message states that it is a test"),
         route(GET, "/api/v1/ops/audit", Admin, "List the audit log, newest first", get(audit::list)).returns::<AuditPage>(200).query::<PageQuery>().fails(&["invalid"]),
     ]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::openapi::components::Components;
 use super::super::openapi::parameters::of_query;
-use super::super::openapi::schema::{Schema, shape};
+use super::super::openapi::schema::Schema;
 use crate::hub::Server;
 
 /// A route. A path may end with a verb: `/…/services/{name}:pause`.
@@ -142,20 +142,9 @@ impl Route {
         self
     }
 
-    /// Adds a body that is described by hand.
-    pub(super) fn takes_shape(mut self, name: &str) -> Self {
-        self.needs_body = true;
-        self.takes.push((JSON, BodySchema::Written(shape(name))));
-        self
-    }
-
     pub(super) fn takes_also(mut self, kind: &'static str, schema: Schema) -> Self {
         self.takes.push((kind, BodySchema::Written(schema)));
         self
-    }
-
-    pub(super) fn gives(self, status: u16, name: &str) -> Self {
-        self.gives_this(status, shape(name))
     }
 
     /// Adds a response with a `T`.
@@ -180,10 +169,6 @@ impl Route {
             versioned: false,
         });
         self
-    }
-
-    pub(super) fn gives_this(self, status: u16, schema: Schema) -> Self {
-        self.gives_body(status, BodySchema::Written(schema))
     }
 
     pub(super) fn gives_body(mut self, status: u16, schema: BodySchema) -> Self {

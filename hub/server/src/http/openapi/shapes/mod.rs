@@ -1,6 +1,5 @@
 //! The named schemas of requests and responses.
 
-mod alerts;
 mod bridge;
 mod common;
 mod ops;
@@ -16,6 +15,6 @@ type NamedSchema = (&'static str, Schema);
 
 /// All named schemas.
 pub(super) fn all() -> Map<String, Value> {
-    let parts = [bridge::shapes(), ops::shapes(), alerts::shapes()];
+    let parts = [bridge::shapes(), ops::shapes()];
     parts.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema.into_value())).collect()
 }

@@ -507,8 +507,10 @@ async fn many_dead_letters(caller: &mut Caller) {
         ("delete", json!({})),
         ("restore", json!({})),
     ] {
-        let body = crate::http::merge::merged(chosen.clone(), more);
-        let dry = crate::http::merge::merged(body.clone(), json!({"dryRun": true}));
+        let mut body = more;
+        body["filter"] = chosen["filter"].clone();
+        let mut dry = body.clone();
+        dry["dryRun"] = json!(true);
         caller.gets(200, ask(&many(verb), &[]).body(&dry)).await;
         let begun = caller.gets(202, ask(&many(verb), &[]).body(&body)).await;
         let id = begun["id"].as_str().unwrap();
@@ -529,7 +531,8 @@ async fn many_dead_letters(caller: &mut Caller) {
     assert!(lines.is_null(), "it has no envelope");
     caller.gets(422, ask("GET /api/v1/bridge/deadLetters:export", &[]).query("?max=0")).await;
     caller.gets(200, ask(&many("purge"), &[]).body(&chosen)).await;
-    let forced = crate::http::merge::merged(chosen, json!({"force": true}));
+    let mut forced = chosen;
+    forced["force"] = json!(true);
     let begun = caller.gets(202, ask(&many("purge"), &[]).body(&forced)).await;
     caller.waits(operation, &[begun["id"].as_str().unwrap()], "done").await;
 }
