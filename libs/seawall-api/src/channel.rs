@@ -91,7 +91,7 @@ impl<S> ChannelSettings<S> {
 /// A notification channel
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(example = serde_json::json!({"type": "webhook", "url": "https://example.com/alerts"}), extend("x-ignored" = ["version"], "x-form" = {"label": "Destination"})))]
+#[cfg_attr(feature = "schema", schemars(example = serde_json::json!({"type": "webhook", "url": "https://example.com/alerts"}), example = serde_json::json!({"type": "email", "host": "smtp.example.com", "from": "hub@example.com", "to": ["duty@example.com"]}), extend("x-ignored" = ["version"], "x-form" = {"label": "Destination"})))]
 #[serde(rename_all = "camelCase")]
 pub struct AlertChannelSpec {
     /// Lower-case letters, digits and inner hyphens; it can't be changed

@@ -344,14 +344,18 @@ fn never_null(schema: &mut Value) {
 /// Allows null too.
 fn nullable(schema: &mut Value) {
     let Some(words) = schema.as_object_mut().filter(|words| !words.is_empty()) else { return };
+    // One word becomes a constant, which null is not.
+    let has_one_word = words.get("enum").and_then(Value::as_array).is_some_and(|words| words.len() == 1);
     match words.get("type").cloned() {
-        Some(Value::String(kind)) => {
+        Some(Value::String(kind)) if !has_one_word => {
             words.insert("type".into(), json!([kind, "null"]));
-            if let Some(Value::Array(words)) = words.get_mut("enum").filter(|words| words[1].is_string()) {
+            if let Some(Value::Array(words)) = words.get_mut("enum") {
                 words.push(Value::Null);
             }
         }
-        None if words.contains_key("$ref") || words.contains_key("oneOf") => {
+        kind if has_one_word
+            || (kind.is_none() && (words.contains_key("$ref") || words.contains_key("oneOf"))) =>
+        {
             let described = words.remove("description");
             let inner = std::mem::take(schema);
             *schema = json!({"anyOf": [inner, {"type": "null"}]});

@@ -1,5 +1,6 @@
 //! The description is whole, fits itself, and is what is checked in; and the hub does what it says.
 
+mod agreement;
 mod answers;
 mod compatible;
 mod pages;
