@@ -41,7 +41,7 @@ pub(super) fn url(text: &str) -> Result<Option<String>, String> {
 }
 
 pub(super) fn cidr(text: &str) -> Result<String, String> {
-    is_range(text).map(|()| text.to_owned()).map_err(|reason| format!("`{text}`: {reason}"))
+    is_range(text).map(|()| text.to_owned())
 }
 
 pub(super) fn format(text: &str) -> Result<Format, String> {
