@@ -8,6 +8,7 @@
 
 #[cfg(feature = "memory")]
 pub mod memory;
+mod postgres;
 mod record;
 pub mod sqlite;
 

@@ -1,0 +1,5 @@
+//! The store on PostgreSQL.
+
+mod engine;
+mod read;
+mod write;

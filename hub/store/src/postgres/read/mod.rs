@@ -1,0 +1,1 @@
+//! Queries, on connections that do nothing else.

@@ -1,0 +1,3 @@
+//! Changes of units, each in a transaction.
+
+pub(super) mod applier;
