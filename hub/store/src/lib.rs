@@ -10,7 +10,9 @@
 pub mod memory;
 mod postgres;
 mod record;
+mod sql;
 pub mod sqlite;
+mod steps;
 
 pub use sqlite::backup::{self, CopyReport};
 pub use sqlite::{OpenError, Sqlite};

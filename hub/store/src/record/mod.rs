@@ -1,4 +1,4 @@
-//! The documents of registry rows, the same in every database.
+//! The forms of stored values, the same in every database: documents of registry rows, texts and numbers in columns.
 //!
 //! # Why documents?
 //! Services, rules, sources, keys, alert rules and channels are few and small, and a start reads them whole. A column exists for
@@ -10,7 +10,11 @@
 //! any more is skipped. Times are milliseconds since 1970 or in length, and end in `_ms`; bytes are hexadecimal.
 
 mod alert;
+mod attempt;
 mod key;
+mod notice;
+mod number;
+mod operation;
 mod rule;
 mod service;
 mod source;
@@ -23,7 +27,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::alert::{AlertRuleRecord, ChannelRecord};
+pub(crate) use self::attempt::{headers_from_text, headers_to_text, sent_from_text, sent_to_text};
 pub(crate) use self::key::KeyRecord;
+pub(crate) use self::notice::{notices_from_text, notices_to_text};
+pub(crate) use self::number::{
+    StoredNumber, fingerprint_from_number, fingerprint_to_number, step_from_number, step_to_number,
+};
+pub(crate) use self::operation::{
+    bulk_action_from_row, bulk_action_to_row, filter_from_text, filter_to_text,
+};
 pub(crate) use self::rule::RuleRecord;
 pub(crate) use self::service::ServiceRecord;
 pub(crate) use self::source::SourceRecord;
@@ -81,6 +93,24 @@ impl fmt::Display for UnreadableRow {
 }
 
 impl std::error::Error for UnreadableRow {}
+
+/// The error for a value in a column that can't be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct UnreadableValue(String);
+
+impl UnreadableValue {
+    fn new(noun: &str, found: impl fmt::Display) -> Self {
+        UnreadableValue(format!("`{found}` is not a known {noun}"))
+    }
+}
+
+impl fmt::Display for UnreadableValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UnreadableValue {}
 
 #[cfg(test)]
 mod tests;

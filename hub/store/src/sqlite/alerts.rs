@@ -1,17 +1,15 @@
 //! Incidents of alert rules, and their notices.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use seawall_hub_core::domain::alert::{
-    Acknowledgement, ConditionKind, Incident, Mute, Notice, NoticeKind, NoticeState, Resolution, Severity,
-};
+use seawall_hub_core::domain::alert::{Acknowledgement, ConditionKind, Incident, Mute, Resolution, Severity};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{IncidentFilter, Page, PageRequest, StoreError};
-use serde_json::{Value, json};
 
 use super::changes::UnitApplier;
 use super::lists::page_of;
 use super::rows;
+use crate::record;
 
 impl UnitApplier<'_> {
     pub(super) fn put_incident(&self, incident: &Incident) -> Result<(), StoreError> {
@@ -43,7 +41,7 @@ impl UnitApplier<'_> {
                 muted.as_ref().map(|mute| mute.until.0),
                 muted.as_ref().map(|mute| &mute.reason),
                 incident.notified,
-                Value::from(incident.notices.iter().map(notice_to_json).collect::<Vec<_>>()).to_string()
+                record::notices_to_text(&incident.notices)
             ],
         )?;
         Ok(())
@@ -95,9 +93,6 @@ fn incident_row(row: &Row<'_>) -> rusqlite::Result<Incident> {
         None => None,
     };
     let service = if at_text(row, 5)?.is_some() { Some(rows::slug(row, 5)?) } else { None };
-    let notices: Value =
-        serde_json::from_str(row.get_ref(18)?.as_str()?).map_err(|error| rows::strange(18, error))?;
-    let notices = notices.as_array().and_then(|all| all.iter().map(notice).collect());
     Ok(Incident {
         id: row.get(1)?,
         rule: rows::slug(row, 2)?,
@@ -112,39 +107,12 @@ fn incident_row(row: &Row<'_>) -> rusqlite::Result<Incident> {
         acknowledged,
         muted: mute(row, 15)?,
         notified: row.get(17)?,
-        notices: notices.ok_or_else(|| rows::strange(18, "no notices"))?,
+        notices: rows::parsed(row, 18, record::notices_from_text)?,
     })
 }
 
 fn at_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
     row.get(column)
-}
-
-fn notice_to_json(notice: &Notice) -> Value {
-    let Notice { channel, turn, made, state, tries, error } = notice;
-    let (word, at) = match state {
-        NoticeState::Waiting { due } => ("waiting", Some(due.0)),
-        NoticeState::Sent { at } => ("sent", Some(at.0)),
-        NoticeState::Dropped => ("dropped", None),
-    };
-    json!([channel.as_str(), turn.word(), made.0, word, at, tries, error])
-}
-
-fn notice(json: &Value) -> Option<Notice> {
-    let at = || json[4].as_i64().map(Millis);
-    Some(Notice {
-        channel: Slug::new(json[0].as_str()?).ok()?,
-        turn: NoticeKind::from_word(json[1].as_str()?)?,
-        made: Millis(json[2].as_i64()?),
-        state: match json[3].as_str()? {
-            "waiting" => NoticeState::Waiting { due: at()? },
-            "sent" => NoticeState::Sent { at: at()? },
-            "dropped" => NoticeState::Dropped,
-            _ => return None,
-        },
-        tries: u32::try_from(json[5].as_u64()?).ok()?,
-        error: json[6].as_str().map(ToOwned::to_owned),
-    })
 }
 
 fn mute(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Mute>> {

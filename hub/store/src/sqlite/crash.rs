@@ -13,8 +13,9 @@ use super::changes::UnitApplier;
 use super::lists::database;
 use super::rows::{self, FACTS, REQUEST, STORED, STORED_COLUMNS};
 use super::set_based::{GUILTY, RESTART, SUSPECT_UNWATCHED};
-use super::sql::sql;
-use super::steps::Mark;
+use crate::record;
+use crate::sql::sql;
+use crate::steps::Mark;
 
 /// Makes the deliveries due at once that the process before had claimed, apart from those to quarantine. It must come before the
 /// epoch changes.
@@ -45,12 +46,12 @@ fn suspect(connection: &Connection, epoch: i64, marks: &[Mark]) -> rusqlite::Res
         let Some(trace) = before.crash_trace(Some(mark.step), claimed) else { continue };
         let after = before.suspected(trace, epoch.cast_unsigned());
         let Suspicion { crashes, step } = after.suspicion;
-        write.execute(params![mark.number, crashes, rows::step_to_number(step), after.starts])?;
+        write.execute(params![mark.number, crashes, record::step_to_number(step), after.starts])?;
     }
     if claimed <= FEW {
         let Suspicion { crashes, step } = Suspicion::default().after(CrashTrace::Unwatched(claimed));
         connection
-            .execute(SUSPECT_UNWATCHED, params![crashes, rows::step_to_number(step), epoch.to_string()])?;
+            .execute(SUSPECT_UNWATCHED, params![crashes, record::step_to_number(step), epoch.to_string()])?;
     }
     Ok(())
 }

@@ -14,11 +14,12 @@ use seawall_hub_core::port::store::{
 };
 
 use super::deliveries;
-use super::filter::{self, Search, SortOrder};
+use super::filter::{Search, SortOrder};
 use super::index::unindexed;
 use super::lists::{attempts, database, event_of};
 use super::rows::{self, REQUEST, STORED, STORED_COLUMNS};
-use super::sql::sql;
+use crate::record::{self, StoredNumber, fingerprint_from_number, fingerprint_to_number};
+use crate::sql::sql;
 
 /// The maximum number of related deliveries of an event.
 const RELATED: usize = 100;
@@ -50,8 +51,8 @@ fn dead_row(row: &Row<'_>, database: u64, request: Option<usize>) -> rusqlite::R
         error: row.get(at(1))?,
         status: row.get(at(2))?,
         replayed,
-        state: rows::letter_state(row, at(6))?,
-        group: Fingerprint(row.get::<_, i64>(at(7))?.cast_unsigned()),
+        state: rows::numbered(row, at(6))?,
+        group: fingerprint_from_number(row.get(at(7))?),
         deleted: row.get::<_, Option<i64>>(at(8))?.map(Millis),
         note: row.get(at(9))?,
         operation: operation.map(|number| OperationId::new(database, number.cast_unsigned())),
@@ -186,7 +187,7 @@ fn group_row(row: &Row<'_>) -> rusqlite::Result<(i64, LetterGroup)> {
         *count = row.get::<_, i64>(12 + place)?.cast_unsigned();
     }
     let group = LetterGroup {
-        fingerprint: Fingerprint(row.get::<_, i64>(1)?.cast_unsigned()),
+        fingerprint: fingerprint_from_number(row.get(1)?),
         failure: FailureSignature {
             service: rows::slug(row, 2)?,
             rule: rows::slug(row, 3)?,
@@ -194,7 +195,7 @@ fn group_row(row: &Row<'_>) -> rusqlite::Result<(i64, LetterGroup)> {
             status: row.get(5)?,
             message: row.get(6)?,
         },
-        state: rows::group_state(row, 7)?,
+        state: rows::numbered(row, 7)?,
         note: row.get(8)?,
         first: Millis(row.get(9)?),
         last: Millis(row.get(10)?),
@@ -216,8 +217,7 @@ fn sample(
     };
     let mut newest = connection
         .prepare_cached("SELECT max(delivery) FROM dead_letters WHERE grouping = ?1 AND standing = ?2")?;
-    let newest: Option<i64> =
-        newest.query_row([number, rows::letter_state_to_number(state)], |row| row.get(0))?;
+    let newest: Option<i64> = newest.query_row([number, state.to_number()], |row| row.get(0))?;
     let database = database(connection)?;
     Ok(newest.map(|number| DeliveryId::new(database, number.cast_unsigned())))
 }
@@ -264,7 +264,7 @@ pub(super) fn group(
 ) -> rusqlite::Result<Option<LetterGroup>> {
     let sql = format!("SELECT {GROUP} FROM letter_groups g WHERE g.fingerprint = ?1");
     let mut statement = connection.prepare_cached(&sql)?;
-    let found = statement.query_row([fingerprint.0.cast_signed()], group_row).optional()?;
+    let found = statement.query_row([fingerprint_to_number(fingerprint)], group_row).optional()?;
     let Some((number, mut group)) = found else { return Ok(None) };
     group.sample = sample(connection, number, &group.counts)?;
     Ok(Some(group))
@@ -276,14 +276,14 @@ pub(super) const OPERATION: &str = "number, task, plan, filter, most, total, run
 pub(super) fn operation_row(row: &Row<'_>, database: u64) -> rusqlite::Result<Operation> {
     let count = |column: usize| row.get::<_, i64>(column).map(i64::cast_unsigned);
     let plan = row.get::<_, Option<String>>(2)?;
-    let task = filter::task_from_row(row.get(1)?, plan.as_deref());
+    let task = record::bulk_action_from_row(row.get(1)?, plan.as_deref());
     Ok(Operation {
         id: OperationId::new(database, count(0)?),
-        task: task.ok_or_else(|| rows::strange(1, "no task"))?,
-        filter: filter::from_text(row.get_ref(3)?.as_str()?).ok_or_else(|| rows::strange(3, "no filter"))?,
+        task: task.map_err(|error| rows::strange(1, error))?,
+        filter: rows::parsed(row, 3, record::filter_from_text)?,
         most: row.get::<_, Option<i64>>(4)?.map(i64::cast_unsigned),
         total: count(5)?,
-        run: rows::run(row, 6)?,
+        run: rows::numbered(row, 6)?,
         cause: row.get(7)?,
         failed_delivery: row
             .get::<_, Option<i64>>(21)?

@@ -23,6 +23,7 @@ use super::set_based::{
     SETTLE_RETRY,
 };
 use super::unit_of_work::translate;
+use crate::record::{self, StoredNumber};
 
 /// A delivery to insert.
 pub(super) struct DeliveryInsert<'a> {
@@ -78,10 +79,10 @@ impl UnitApplier<'_> {
              VALUES (?1, ?2, ?3, ?4, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 event,
-                rows::state_to_number(state),
+                state.to_number(),
                 self.start.epoch.cast_signed(),
                 at.0,
-                reason.map(rows::reason_to_number),
+                reason.map(StoredNumber::to_number),
                 replay_of,
                 new.rule.1.cast_signed(),
                 new.rule.0.as_str(),
@@ -162,7 +163,7 @@ impl UnitApplier<'_> {
         let Settlement { decision, attempt, .. } = settlement;
         let Decision { disposition, progress, .. } = decision;
         let (epoch, touched) = (settlement.claim.epoch.cast_signed(), settlement.touched().0);
-        let state = rows::state_to_number(StoredState::after(disposition));
+        let state = StoredState::after(disposition).to_number();
         match disposition {
             Disposition::Defer { .. } => Ok(0),
             Disposition::Delivered => {
@@ -200,7 +201,7 @@ impl UnitApplier<'_> {
                     epoch,
                     state,
                     touched,
-                    rows::reason_to_number(*reason),
+                    reason.to_number(),
                     progress.counted,
                     progress.failures,
                     progress.panics
@@ -236,8 +237,8 @@ impl UnitApplier<'_> {
                 micros(attempt.took),
                 answer.map(|answer| answer.status),
                 attempt.error,
-                attempt.sent.as_ref().map(rows::sent_to_text),
-                headers.map(|headers| rows::pairs_to_text(headers)),
+                attempt.sent.as_ref().map(record::sent_to_text),
+                headers.map(|headers| record::headers_to_text(headers)),
                 answer.map(|answer| &answer.body),
             ],
         )?;
@@ -291,7 +292,7 @@ impl UnitApplier<'_> {
 pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Vec<DueTimes>> {
     let mut found: BTreeMap<Slug, DueTimes> = BTreeMap::new();
     for state in [StoredState::Queued, StoredState::Waiting, StoredState::Stalled] {
-        let number = rows::state_to_number(state);
+        let number = state.to_number();
         // The index has the services in order, so each step is one look into it, however many wait.
         let mut first = connection.prepare_cached(&format!(
             "SELECT service, due FROM deliveries

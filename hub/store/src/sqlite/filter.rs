@@ -1,4 +1,4 @@
-//! Which dead letters: how it is kept, and how they are found.
+//! The search for dead letters.
 //!
 //! # How are a few found among many?
 //! Service, rule, reason and status are the group's, and groups are few. So these are asked of the groups first, and then each
@@ -7,15 +7,12 @@
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params_from_iter};
-use seawall_hub_core::domain::dead_letter::{Fingerprint, LetterFilter, LetterState, Visibility};
-use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId};
-use seawall_hub_core::domain::operation::{BulkAction, ReplayMode, ReplayPlan};
+use seawall_hub_core::domain::dead_letter::{LetterFilter, LetterState};
 use seawall_hub_core::domain::slug::Slug;
-use seawall_hub_core::domain::time::Millis;
 use serde_json::{Value, json};
 
 use super::lists::database;
-use super::rows;
+use crate::record::{StoredNumber, fingerprint_to_number};
 
 /// The number of groups up to which each is searched by its own index.
 const GROUPS_MERGED: usize = 16;
@@ -53,7 +50,7 @@ impl Search {
             asked => asked.to_vec(),
         }
         .into_iter()
-        .map(rows::letter_state_to_number)
+        .map(LetterState::to_number)
         .collect();
         let mut search = Search { way: SearchPlan::All, conditions: Vec::new(), values: Vec::new() };
         search.ask("l.at >= ?", filter.since.map(|since| Sql::from(since.0)));
@@ -215,9 +212,9 @@ fn groups_of(connection: &Connection, filter: &LetterFilter) -> rusqlite::Result
     let name = |slug: &Option<Slug>| slug.as_ref().map(|slug| Sql::from(slug.as_str().to_owned()));
     ask("service = ?", name(&filter.service));
     ask("rule = ?", name(&filter.rule));
-    ask("reason = ?", filter.reason.map(|reason| rows::reason_to_number(reason).into()));
+    ask("reason = ?", filter.reason.map(|reason| reason.to_number().into()));
     ask("status = ?", filter.status.map(|status| i64::from(status).into()));
-    ask("fingerprint = ?", filter.group.map(|group| group.0.cast_signed().into()));
+    ask("fingerprint = ?", filter.group.map(|group| fingerprint_to_number(group).into()));
     let services = filter.within.services.as_ref().map(|services| {
         let names: Vec<&str> = services.iter().map(Slug::as_str).collect();
         Sql::from(json!(names).to_string())
@@ -256,94 +253,6 @@ pub(super) fn expression(text: &str) -> Option<String> {
     Some(quoted.collect::<Vec<_>>().join(" "))
 }
 
-/// Encodes a filter for the store.
-pub(super) fn to_text(filter: &LetterFilter) -> String {
-    let names =
-        |services: &Vec<Slug>| services.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>();
-    json!({
-        "service": filter.service.as_ref().map(Slug::as_str), "rule": filter.rule.as_ref().map(Slug::as_str),
-        "event": filter.event, "reason": filter.reason.map(DeadLetterReason::word), "status": filter.status,
-        "group": filter.group.map(|group| group.to_string()),
-        "standings": filter.states.iter().map(|state| state.word()).collect::<Vec<_>>(),
-        "since": filter.since.map(|since| since.0), "before": filter.before.map(|before| before.0),
-        "text": filter.text, "ids": filter.ids.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "services": filter.within.services.as_ref().map(names), "sources": filter.within.sources,
-    })
-    .to_string()
-}
-
-/// Decodes a filter. Returns `None` if it contains something that this program does not know: leaving it out would match more
-/// than was asked for.
-pub(super) fn from_text(text: &str) -> Option<LetterFilter> {
-    let kept: Value = serde_json::from_str(text).ok()?;
-    /// Reads an optional field. An absent one is `None`, and an unreadable one is an error.
-    fn read<T>(value: &Value, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
-        if value.is_null() { Some(None) } else { read(value).map(Some) }
-    }
-    fn all<T>(value: &Value, one: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
-        value.as_array()?.iter().map(one).collect()
-    }
-    let slug = |value: &Value| Slug::new(value.as_str()?).ok();
-    let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
-    let state =
-        |value: &Value| LetterState::ALL.into_iter().find(|state| Some(state.word()) == value.as_str());
-    Some(LetterFilter {
-        service: read(&kept["service"], slug)?,
-        rule: read(&kept["rule"], slug)?,
-        event: read(&kept["event"], text)?,
-        reason: read(&kept["reason"], |word| DeadLetterReason::from_word(word.as_str()?))?,
-        status: read(&kept["status"], |status| u16::try_from(status.as_u64()?).ok())?,
-        group: read(&kept["group"], |group| Fingerprint::parse(group.as_str()?))?,
-        states: all(&kept["standings"], state)?,
-        since: read(&kept["since"], |since| since.as_i64().map(Millis))?,
-        before: read(&kept["before"], |before| before.as_i64().map(Millis))?,
-        text: read(&kept["text"], text)?,
-        ids: all(&kept["ids"], |id| DeliveryId::parse(id.as_str()?))?,
-        except: Vec::new(),
-        within: Visibility {
-            services: read(&kept["services"], |services| all(services, slug))?,
-            sources: read(&kept["sources"], |sources| all(sources, text))?,
-        },
-    })
-}
-
-/// Encodes an action: its number, and its plan if it has one.
-pub(super) fn task_to_row(task: &BulkAction) -> (i64, Option<String>) {
-    let number = match task {
-        BulkAction::Replay(ReplayPlan { mode, rate, canary }) => {
-            let plan = json!({"same": *mode == ReplayMode::Same, "rate": rate, "canary": canary});
-            return (0, Some(plan.to_string()));
-        }
-        BulkAction::Delete => 1,
-        BulkAction::Restore => 2,
-        BulkAction::Park => 3,
-        BulkAction::Unpark => 4,
-        BulkAction::Purge => 5,
-    };
-    (number, None)
-}
-
-/// Decodes an action.
-pub(super) fn task_from_row(number: i64, plan: Option<&str>) -> Option<BulkAction> {
-    Some(match number {
-        0 => {
-            let plan: Value = serde_json::from_str(plan?).ok()?;
-            let count = |count: &Value| u32::try_from(count.as_u64()?).ok();
-            BulkAction::Replay(ReplayPlan {
-                mode: if plan["same"].as_bool()? { ReplayMode::Same } else { ReplayMode::Render },
-                rate: count(&plan["rate"])?,
-                canary: plan["canary"].as_array()?.iter().map(count).collect::<Option<_>>()?,
-            })
-        }
-        1 => BulkAction::Delete,
-        2 => BulkAction::Restore,
-        3 => BulkAction::Park,
-        4 => BulkAction::Unpark,
-        5 => BulkAction::Purge,
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,38 +267,5 @@ mod tests {
         assert_eq!(words("a OR NOT b*"), r#""a" "OR" "NOT" "b*" *"#);
         assert_eq!(words(r#""open quote"#), r#""open quote""#);
         assert_eq!(expression(" *\" -- "), None);
-    }
-
-    /// HUB-6: what is kept of a filter is all of it, and what can't be read is no filter for everything.
-    #[test]
-    fn hub_6_a_filter_comes_back_whole() {
-        let slug = |name| Slug::new(name).ok();
-        let whole = LetterFilter {
-            service: slug("billing"),
-            rule: slug("invoices"),
-            event: Some("evt \"1\"".into()),
-            reason: Some(DeadLetterReason::Refused),
-            status: Some(422),
-            group: Some(Fingerprint(7)),
-            states: vec![LetterState::Open, LetterState::Parked],
-            since: Some(Millis(1)),
-            before: Some(Millis(2)),
-            text: Some("no stock".into()),
-            ids: vec![DeliveryId::new(1, 2)],
-            except: Vec::new(),
-            within: Visibility {
-                services: Some(vec![Slug::new("billing").unwrap()]),
-                sources: Some(vec!["shop".into()]),
-            },
-        };
-        assert_eq!(from_text(&to_text(&whole)), Some(whole));
-        let empty = LetterFilter::default();
-        assert_eq!(from_text(&to_text(&empty)), Some(empty));
-        assert_eq!(from_text(r#"{"standings":["odd"],"ids":[]}"#), None);
-        assert_eq!(from_text("{}"), None);
-        let task = BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate: 7, canary: vec![1, 10] });
-        let (number, plan) = task_to_row(&task);
-        assert_eq!(task_from_row(number, plan.as_deref()), Some(task));
-        assert_eq!(task_from_row(9, None), None);
     }
 }

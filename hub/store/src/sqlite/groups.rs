@@ -13,7 +13,8 @@ use seawall_hub_core::port::store::{Annotation, LetterMove, StoreError};
 use super::changes::UnitApplier;
 use super::letters::LetterRow;
 use super::rows;
-use super::sql::sql;
+use crate::record::{StoredNumber, fingerprint_to_number};
+use crate::sql::sql;
 
 impl UnitApplier<'_> {
     /// Adds a dead letter to its group. If it replays another dead letter, that one has failed again.
@@ -44,14 +45,7 @@ impl UnitApplier<'_> {
         self.run(
             "INSERT INTO dead_letters (delivery, grouping, standing, at, status, error, indexed, edited)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0)",
-            params![
-                delivery,
-                grouping,
-                rows::letter_state_to_number(LetterState::Open),
-                at.0,
-                failure.status,
-                failure.message
-            ],
+            params![delivery, grouping, LetterState::Open.to_number(), at.0, failure.status, failure.message],
         )?;
         match replay_of {
             Some(original) => {
@@ -87,13 +81,13 @@ impl UnitApplier<'_> {
               open, replaying, delivered, failed_again, parked, deleted)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, 0, ?9, ?10, ?11, ?12, ?13, ?14)",
             params![
-                fingerprint.0.cast_signed(),
+                fingerprint_to_number(fingerprint),
                 signature.service.as_str(),
                 signature.rule.as_str(),
-                rows::reason_to_number(signature.reason),
+                signature.reason.to_number(),
                 signature.status,
                 signature.message,
-                rows::group_state_to_number(state),
+                state.to_number(),
                 at.0,
                 open,
                 replaying,
@@ -108,7 +102,7 @@ impl UnitApplier<'_> {
 
     fn group_with(&self, fingerprint: Fingerprint) -> Result<Option<(i64, GroupFacts)>, StoreError> {
         let sql = sql!("SELECT " GROUP_FACTS ", number FROM letter_groups WHERE fingerprint = ?1");
-        self.find(sql, [fingerprint.0.cast_signed()], |row| Ok((row.get(7)?, group_facts(row)?)))
+        self.find(sql, [fingerprint_to_number(fingerprint)], |row| Ok((row.get(7)?, group_facts(row)?)))
     }
 
     /// Returns the number of groups that differ from a failure in the message only.
@@ -118,7 +112,7 @@ impl UnitApplier<'_> {
             params![
                 failure.service.as_str(),
                 failure.rule.as_str(),
-                rows::reason_to_number(failure.reason),
+                failure.reason.to_number(),
                 failure.status
             ],
             |row| row.get(0),
@@ -143,7 +137,7 @@ impl UnitApplier<'_> {
               deleted = deleted + ?10 WHERE number = ?1",
             params![
                 number,
-                rows::group_state_to_number(change.state),
+                change.state.to_number(),
                 change.reopened,
                 failed.map(|failed| failed.0),
                 open,
@@ -178,7 +172,7 @@ impl UnitApplier<'_> {
         }
         self.run(
             "UPDATE dead_letters SET standing = ?2 WHERE delivery = ?1",
-            params![number, rows::letter_state_to_number(to)],
+            params![number, to.to_number()],
         )?;
         self.update_group(grouping, |group| group.moved(from, to))
     }
@@ -306,7 +300,7 @@ impl UnitApplier<'_> {
         let found = self.find(
             "DELETE FROM dead_letters WHERE delivery = ?1 RETURNING grouping, standing, indexed",
             [number],
-            |row| Ok((row.get::<_, i64>(0)?, rows::letter_state(row, 1)?, row.get::<_, bool>(2)?)),
+            |row| Ok((row.get::<_, i64>(0)?, rows::numbered(row, 1)?, row.get::<_, bool>(2)?)),
         )?;
         let Some((grouping, state, indexed)) = found else { return Ok(()) };
         if indexed {
@@ -327,11 +321,11 @@ impl UnitApplier<'_> {
             }
             Annotation::Group { fingerprint, note } => self.run(
                 "UPDATE letter_groups SET note = ?2 WHERE fingerprint = ?1",
-                params![fingerprint.0.cast_signed(), note],
+                params![fingerprint_to_number(*fingerprint), note],
             )?,
             Annotation::Stands { fingerprint, state } => self.run(
                 "UPDATE letter_groups SET state = ?2 WHERE fingerprint = ?1",
-                params![fingerprint.0.cast_signed(), rows::group_state_to_number(*state)],
+                params![fingerprint_to_number(*fingerprint), state.to_number()],
             )?,
         };
         if changed == 0 { Err(StoreError::Stale { found: None }) } else { Ok(()) }
@@ -344,5 +338,5 @@ fn group_facts(row: &Row<'_>) -> rusqlite::Result<GroupFacts> {
     for (column, count) in (1..).zip(&mut counts.0) {
         *count = row.get::<_, i64>(column)?.cast_unsigned();
     }
-    Ok(GroupFacts { state: rows::group_state(row, 0)?, counts })
+    Ok(GroupFacts { state: rows::numbered(row, 0)?, counts })
 }

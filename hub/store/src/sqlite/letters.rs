@@ -15,6 +15,7 @@ use super::orders::STOP_HOLDING;
 use super::rows;
 use super::set_based::{DEAD_LETTER, HELD_BY_RULE, PENDING_OF_SERVICE, RELEASE, START_ORDERS};
 use super::unit_of_work::translate;
+use crate::record::StoredNumber;
 
 /// The row of a dead letter.
 #[derive(Clone, Copy)]
@@ -32,7 +33,7 @@ impl LetterRow {
         Ok(LetterRow {
             number,
             grouping: row.get(0)?,
-            state: rows::letter_state(row, 1)?,
+            state: rows::numbered(row, 1)?,
             operation: row.get(2)?,
         })
     }
@@ -119,7 +120,7 @@ impl UnitApplier<'_> {
             .map_err(|error| translate(&error))?;
         let mut orders = BTreeMap::new();
         for number in &numbers {
-            self.run(DEAD_LETTER, params![number, at.0, rows::reason_to_number(DeadLetterReason::Deleted)])?;
+            self.run(DEAD_LETTER, params![number, at.0, DeadLetterReason::Deleted.to_number()])?;
             let sends =
                 self.find("SELECT failures FROM deliveries WHERE number = ?1", [number], |row| row.get(0))?;
             // If it was tried before, that was told then.

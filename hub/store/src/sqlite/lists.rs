@@ -15,7 +15,7 @@ use seawall_hub_core::port::store::{DeliveryFilter, EventFilter, Page, PageReque
 
 use super::deliveries;
 use super::rows::{self, STORED};
-use super::sql::sql;
+use crate::sql::sql;
 
 /// The maximum number of rows that a page reads.
 const LOOKED_AT: usize = 10_000;

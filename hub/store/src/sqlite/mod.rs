@@ -35,8 +35,6 @@ mod rows;
 mod sabotage;
 mod schema;
 mod set_based;
-mod sql;
-mod steps;
 mod telemetry;
 mod times;
 mod unit_of_work;
@@ -60,9 +58,9 @@ use tokio::sync::{Semaphore, oneshot};
 
 use self::place::{DATABASE, make_file_private, make_private, mark_lock, refuse_without_database, take_lock};
 use self::queue::{WriteJob, WriteQueue};
-use self::steps::Steps;
 use self::telemetry::DiskTelemetry;
 use self::unit_of_work::{Writer, reason, translate};
+use crate::steps::{self, Steps};
 
 /// The maximum number of concurrent readers.
 const READERS_MAX: usize = 16;
@@ -108,7 +106,7 @@ impl Sqlite {
         let start = schema::prepare(&mut connection, &steps::left(folder))?;
         mark_lock(&lock).map_err(|error| failed("can't write to the folder", &error))?;
         let steps =
-            Steps::open(folder, start).map_err(|error| failed("can't write to the folder", &error))?;
+            Steps::open(folder, start.epoch).map_err(|error| failed("can't write to the folder", &error))?;
         let (queue, steps) = (Arc::new(WriteQueue::new()), Arc::new(steps));
         let writer = Writer::new(connection, start, queue.clone(), steps.clone(), clock.clone());
         let writer = thread::Builder::new().name("seawall store".into()).spawn(move || writer.run());

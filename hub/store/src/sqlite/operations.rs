@@ -8,8 +8,7 @@ use seawall_hub_core::port::store::{BulkItem, OperationStep, OperationTransition
 
 use super::changes::UnitApplier;
 use super::dead_letter_reads::{OPERATION, operation_row};
-use super::filter;
-use super::rows;
+use crate::record::{self, StoredNumber};
 
 impl UnitApplier<'_> {
     pub(super) fn begin_work(&mut self, operation: &Operation) -> Result<(), StoreError> {
@@ -17,7 +16,7 @@ impl UnitApplier<'_> {
         let numbers = [begun, skipped, tried, faltered, delivered, failed, operation.cursor, operation.total];
         let [begun, skipped, tried, faltered, delivered, failed, cursor, total] =
             numbers.map(u64::cast_signed);
-        let (task, plan) = filter::task_to_row(&operation.task);
+        let (task, plan) = record::bulk_action_to_row(&operation.task);
         self.run(
             "INSERT INTO operations (task, plan, filter, most, total, run, why, begun, skipped, tried, faltered, delivered,
               failed, cursor, looked, who, reason, began, changed, ended)
@@ -25,10 +24,10 @@ impl UnitApplier<'_> {
             params![
                 task,
                 plan,
-                filter::to_text(&operation.filter),
+                record::filter_to_text(&operation.filter),
                 operation.most.map(u64::cast_signed),
                 total,
-                rows::run_to_number(operation.run),
+                operation.run.to_number(),
                 operation.cause,
                 begun,
                 skipped,
@@ -54,14 +53,14 @@ impl UnitApplier<'_> {
     pub(super) fn transition(&self, change: &OperationTransition) -> Result<(), StoreError> {
         let operation = self.operation(change.operation)?;
         let operation = operation.transition(change).map_err(|run| StoreError::WrongState(run.word()))?;
-        let (_, plan) = filter::task_to_row(&operation.task);
+        let (_, plan) = record::bulk_action_to_row(&operation.task);
         self.run(
             "UPDATE operations SET plan = ?2, run = ?3, why = ?4, failed_delivery = ?5, changed = ?6, ended = ?7
              WHERE number = ?1",
             params![
                 operation.id.number.cast_signed(),
                 plan,
-                rows::run_to_number(operation.run),
+                operation.run.to_number(),
                 operation.cause,
                 operation.failed_delivery.map(|delivery| delivery.number.cast_signed()),
                 operation.changed.0,

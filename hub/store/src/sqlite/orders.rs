@@ -6,8 +6,9 @@ use seawall_hub_core::port::store::{NewDelivery, StoreError};
 
 use super::changes::UnitApplier;
 use super::rows;
-use super::sql::sql;
 use super::unit_of_work::translate;
+use crate::record::StoredNumber;
+use crate::sql::sql;
 
 /// Turns a dead letter that holds its order into one that does not.
 pub(super) const STOP_HOLDING: &str =
@@ -51,7 +52,7 @@ impl UnitApplier<'_> {
     pub(super) fn start_in_order(&self, number: u64, becomes: StoredState) -> Result<(), StoreError> {
         self.run(
             "UPDATE deliveries SET state = ?2, epoch = ?3 WHERE number = ?1",
-            params![number.cast_signed(), rows::state_to_number(becomes), self.start.epoch.cast_signed()],
+            params![number.cast_signed(), becomes.to_number(), self.start.epoch.cast_signed()],
         )
         .map(drop)
     }
@@ -82,5 +83,5 @@ impl UnitApplier<'_> {
 }
 
 fn order_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u64, StoredState)> {
-    Ok((row.get::<_, i64>(0)?.cast_unsigned(), rows::stored_state(row, 1)?))
+    Ok((row.get::<_, i64>(0)?.cast_unsigned(), rows::numbered(row, 1)?))
 }

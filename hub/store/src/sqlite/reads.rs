@@ -8,7 +8,7 @@ use seawall_hub_core::port::store::{BacklogCounts, DeliverySelector, Idempotency
 
 use super::rows;
 use super::set_based::{HELD_BY_RULE, PENDING_OF_SERVICE};
-use super::sql::sql;
+use crate::sql::sql;
 
 pub(super) fn claimed(
     connection: &Connection,

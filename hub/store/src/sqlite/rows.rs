@@ -4,37 +4,38 @@ use std::time::Duration;
 
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Error, Row};
-use seawall_dist::deadletter::{Answer, Attempt, SentRequest};
-use seawall_hub_core::domain::dead_letter::{GroupState, LetterState};
-use seawall_hub_core::domain::delivery::suspects::{HandlingStep, Suspicion};
+use seawall_dist::deadletter::{Answer, Attempt};
+use seawall_hub_core::domain::delivery::suspects::Suspicion;
 use seawall_hub_core::domain::delivery::{
     DeadLetterReason, DeliveryFacts, DeliveryId, DeliveryState, Progress, StoredState,
 };
-use seawall_hub_core::domain::operation::OperationState;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::StoredDelivery;
-use serde_json::{Value, json};
 
-use super::sql::sql;
+use crate::record::{self, StoredNumber, UnreadableValue};
+use crate::sql::sql;
 
 /// The condition that a query needs to use the index of waiting deliveries: SQLite does not see that `state = 2` implies it.
 pub(super) const WAITING_INDEX: &str = sql!(IS_WAITING);
 
-/// Returns the number of a state. The numbers never change.
-pub(super) const fn state_to_number(state: StoredState) -> i64 {
-    state as i64
+/// Reads a value that has a number.
+pub(super) fn numbered<T: StoredNumber>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    T::from_number(row.get(column)?).map_err(|error| strange(column, error))
 }
 
-pub(super) fn stored_state(row: &Row<'_>, column: usize) -> rusqlite::Result<StoredState> {
-    let number = row.get::<_, i64>(column)?;
-    let state = StoredState::ALL.into_iter().find(|state| state_to_number(*state) == number);
-    state.ok_or_else(|| strange(column, format!("{number} is no state")))
+/// Reads a value from its text.
+pub(super) fn parsed<T>(
+    row: &Row<'_>,
+    column: usize,
+    read: impl Fn(&str) -> Result<T, UnreadableValue>,
+) -> rusqlite::Result<T> {
+    read(row.get_ref(column)?.as_str()?).map_err(|error| strange(column, error))
 }
 
 pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<DeliveryState> {
-    stored_state(row, column).map(StoredState::shown)
+    numbered(row, column).map(StoredState::shown)
 }
 
 /// The error for a row that this program has not written.
@@ -46,40 +47,11 @@ pub(super) fn slug(row: &Row<'_>, column: usize) -> rusqlite::Result<Slug> {
     Slug::new(row.get_ref(column)?.as_str()?).map_err(|error| strange(column, error))
 }
 
-pub(super) fn pairs_to_text(pairs: &[(String, String)]) -> String {
-    Value::from(pairs.iter().map(|(name, value)| json!([name, value])).collect::<Vec<_>>()).to_string()
-}
-
-fn pairs(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<(String, String)>> {
-    let text = json(row, column)?;
-    pairs_of(&text).ok_or_else(|| strange(column, "no pairs of texts"))
-}
-
-fn pairs_of(json: &Value) -> Option<Vec<(String, String)>> {
-    let pair = |pair: &Value| Some((pair[0].as_str()?.to_owned(), pair[1].as_str()?.to_owned()));
-    json.as_array().and_then(|pairs| pairs.iter().map(pair).collect())
-}
-
-fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
-    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|error| strange(column, error))
-}
-
-pub(super) fn sent_to_text(sent: &SentRequest) -> String {
-    let headers: Vec<Value> = sent.headers.iter().map(|(name, value)| json!([name, value])).collect();
-    json!([sent.line, headers]).to_string()
-}
-
 /// Reads an attempt from its columns, from the first on.
 pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
-    let sent = match row.get_ref(4)? {
-        ValueRef::Null => None,
-        _ => {
-            let sent = json(row, 4)?;
-            let line = sent[0].as_str().unwrap_or_default().to_owned();
-            Some(SentRequest { line, headers: pairs_of(&sent[1]).unwrap_or_default() })
-        }
-    };
-    let headers = if row.get_ref(5)? == ValueRef::Null { Vec::new() } else { pairs(row, 5)? };
+    let is_null = |column| Ok::<_, Error>(row.get_ref(column)? == ValueRef::Null);
+    let sent = if is_null(4)? { None } else { Some(parsed(row, 4, record::sent_from_text)?) };
+    let headers = if is_null(5)? { Vec::new() } else { parsed(row, 5, record::headers_from_text)? };
     let status: Option<u16> = row.get(2)?;
     let body = row.get::<_, Option<Vec<u8>>>(6)?.unwrap_or_default();
     Ok(Attempt {
@@ -91,52 +63,8 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     })
 }
 
-pub(super) fn reason_to_number(reason: DeadLetterReason) -> i64 {
-    match reason {
-        DeadLetterReason::Refused => 0,
-        DeadLetterReason::Gone => 1,
-        DeadLetterReason::Impossible => 2,
-        DeadLetterReason::Attempts => 3,
-        DeadLetterReason::Age => 4,
-        DeadLetterReason::Deleted => 5,
-        DeadLetterReason::Poison => 6,
-    }
-}
-
 pub(super) fn reason(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<DeadLetterReason>> {
-    let Some(number) = row.get::<_, Option<i64>>(column)? else { return Ok(None) };
-    let reason = DeadLetterReason::ALL.into_iter().find(|reason| reason_to_number(*reason) == number);
-    reason.map(Some).ok_or_else(|| strange(column, format!("{number} is no reason")))
-}
-
-pub(super) const fn letter_state_to_number(state: LetterState) -> i64 {
-    state as i64
-}
-
-pub(super) fn letter_state(row: &Row<'_>, column: usize) -> rusqlite::Result<LetterState> {
-    let number = usize::from(row.get::<_, u8>(column)?);
-    let state = LetterState::ALL.get(number).copied();
-    state.ok_or_else(|| strange(column, format!("{number} is no state of a dead letter")))
-}
-
-pub(super) const fn group_state_to_number(state: GroupState) -> i64 {
-    state as i64
-}
-
-pub(super) fn group_state(row: &Row<'_>, column: usize) -> rusqlite::Result<GroupState> {
-    let number = usize::from(row.get::<_, u8>(column)?);
-    let state = GroupState::ALL.get(number).copied();
-    state.ok_or_else(|| strange(column, format!("{number} is no state of a group")))
-}
-
-pub(super) const fn run_to_number(run: OperationState) -> i64 {
-    run as i64
-}
-
-pub(super) fn run(row: &Row<'_>, column: usize) -> rusqlite::Result<OperationState> {
-    let number = usize::from(row.get::<_, u8>(column)?);
-    let run = OperationState::ALL.get(number).copied();
-    run.ok_or_else(|| strange(column, format!("{number} is no state of an operation")))
+    if row.get_ref(column)? == ValueRef::Null { Ok(None) } else { numbered(row, column).map(Some) }
 }
 
 /// The columns of a delivery, without its request; `e` is its event.
@@ -193,7 +121,7 @@ pub(super) const FACTS: &str = "state, epoch, due, touched, accepted, counted, f
 
 pub(super) fn facts(row: &Row<'_>) -> rusqlite::Result<DeliveryFacts> {
     Ok(DeliveryFacts {
-        state: stored_state(row, 0)?,
+        state: numbered(row, 0)?,
         epoch: row.get::<_, i64>(1)?.cast_unsigned(),
         due: Millis(row.get(2)?),
         touched: Millis(row.get(3)?),
@@ -207,48 +135,7 @@ pub(super) fn facts(row: &Row<'_>) -> rusqlite::Result<DeliveryFacts> {
         has_order: row.get(9)?,
         is_replay: row.get(10)?,
         crashes: row.get(11)?,
-        suspicion: Suspicion { crashes: row.get(12)?, step: HandlingStep::of(row.get(13)?) },
+        suspicion: Suspicion { crashes: row.get(12)?, step: record::step_from_number(row.get(13)?) },
         starts: row.get(14)?,
     })
-}
-
-/// Returns the number of a step; 0 stands for none.
-pub(super) fn step_to_number(step: Option<HandlingStep>) -> u8 {
-    step.map_or(0, HandlingStep::number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sql::part;
-    use super::*;
-
-    /// HUB-14: the numbers in statements are those of the rows, and those of the first version of the tables.
-    #[test]
-    fn hub_14_a_state_has_one_number() {
-        let deliveries = [
-            part!(LEASED),
-            part!(QUEUED),
-            part!(WAITING),
-            part!(STALLED),
-            part!(BLOCKED),
-            part!(HELD),
-            part!(HOLDING),
-            part!(DELIVERED),
-            part!(DEAD),
-        ];
-        assert_eq!(deliveries.concat(), "012345678");
-        assert_eq!(StoredState::ALL.map(|state| state_to_number(state).to_string()), deliveries);
-        for (state, number) in [
-            (LetterState::Replaying, part!(LETTER_REPLAYING)),
-            (LetterState::Delivered, part!(LETTER_DELIVERED)),
-            (LetterState::FailedAgain, part!(LETTER_FAILED_AGAIN)),
-            (LetterState::Deleted, part!(LETTER_DELETED)),
-        ] {
-            assert_eq!(letter_state_to_number(state).to_string(), number);
-        }
-        let words = |numbers: &[i64]| numbers.iter().map(ToString::to_string).collect::<String>();
-        assert_eq!(words(&LetterState::ALL.map(letter_state_to_number)), "012345");
-        assert_eq!(words(&GroupState::ALL.map(group_state_to_number)), "012");
-        assert_eq!(words(&OperationState::ALL.map(run_to_number)), "01234");
-    }
 }

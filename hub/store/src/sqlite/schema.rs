@@ -4,9 +4,9 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode};
 use seawall_hub_core::port::store::StoreError;
 
-use super::steps::Mark;
 use super::unit_of_work::{at_start, is_write, translate};
 use super::{OpenError, crash};
+use crate::steps::Mark;
 
 /// The data of one process start.
 #[derive(Clone, Copy, Debug)]

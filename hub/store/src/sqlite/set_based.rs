@@ -5,7 +5,7 @@
 //! combination of the facts, runs the statement and compares each row. Whoever adds a statement here adds it there; a test of the
 //! project's shape sees to that.
 
-use super::sql::sql;
+use crate::sql::sql;
 
 /// `DeliveryFacts::settled` for a delivered one: a single update, and nothing in `attempts`.
 pub(super) const SETTLE_DELIVERED: &str = sql!(

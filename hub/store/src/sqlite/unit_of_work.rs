@@ -11,9 +11,9 @@ use super::changes::UnitApplier;
 use super::queue::{WriteJob, WriteQueue};
 use super::room;
 use super::schema::StartInfo;
-use super::steps::Steps;
 use super::telemetry::CommitTelemetry;
 use crate::record::UnreadableRow;
+use crate::steps::Steps;
 
 pub(super) struct Writer {
     connection: Connection,
@@ -248,7 +248,7 @@ mod tests {
     fn writer(folder: &TempDir) -> Writer {
         let mut connection = Connection::open(folder.path().join("seawall.db")).unwrap();
         let start = schema::prepare(&mut connection, &[]).unwrap();
-        let steps = Steps::open(folder.path(), start).unwrap();
+        let steps = Steps::open(folder.path(), start.epoch).unwrap();
         Writer::new(connection, start, Arc::new(WriteQueue::new()), Arc::new(steps), Clock::system())
     }
 

@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 
 use super::super::queue::{WriteJob, WriteQueue};
 use super::super::schema;
-use super::super::steps::Steps;
 use super::super::unit_of_work::Writer;
+use crate::steps::Steps;
 
 thread_local! {
     /// SQLite's hook is a plain function, so what it hears is kept beside it.
@@ -52,7 +52,7 @@ impl TracedWriter {
         let mut connection = Connection::open(folder.path().join("seawall.db")).unwrap();
         let start = schema::prepare(&mut connection, &[]).unwrap();
         trace(&connection);
-        let steps = Arc::new(Steps::open(folder.path(), start).unwrap());
+        let steps = Arc::new(Steps::open(folder.path(), start.epoch).unwrap());
         let writer = Writer::new(connection, start, Arc::new(WriteQueue::new()), steps, Clock::system());
         TracedWriter { writer, _folder: folder }
     }

@@ -18,6 +18,7 @@ use super::super::changes::UnitApplier;
 use super::super::schema::{self, StartInfo};
 use super::super::{crash, rows};
 use super::traced::{ran, trace};
+use crate::record::{self, StoredNumber};
 
 const NOW: Millis = Millis(1_000_000);
 
@@ -75,7 +76,7 @@ impl Table {
                    VALUES (?1, 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 1, ?17, ?18)";
         let values = params![
             self.rows,
-            rows::state_to_number(facts.state),
+            facts.state.to_number(),
             facts.epoch.cast_signed(),
             facts.due.0,
             facts.touched.0,
@@ -83,12 +84,12 @@ impl Table {
             progress.counted,
             progress.failures,
             progress.panics,
-            facts.reason.map(rows::reason_to_number),
+            facts.reason.map(StoredNumber::to_number),
             facts.has_order.then_some(names.order),
             facts.is_replay.then_some(0),
             facts.crashes,
             suspicion.crashes,
-            rows::step_to_number(suspicion.step),
+            record::step_to_number(suspicion.step),
             facts.starts,
             names.rule,
             names.service,

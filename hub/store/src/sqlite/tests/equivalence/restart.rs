@@ -3,8 +3,8 @@
 use seawall_hub_core::domain::delivery::suspects::FEW;
 
 use super::super::super::set_based::{GUILTY, RESTART, SUSPECT_UNWATCHED};
-use super::super::super::steps::Mark;
 use super::*;
+use crate::steps::Mark;
 
 /// The marks that a process may have left about a delivery: none, of a step that has ended, of one that had begun.
 const MARKS: [Option<Option<HandlingStep>>; 4] =

@@ -7,6 +7,7 @@ use seawall_hub_core::port::store::PruneTarget;
 
 use super::super::super::set_based::{IS_OLD, PRUNE_KEYS};
 use super::*;
+use crate::record::StoredNumber;
 
 const LIMITS: Limits =
     Limits { now: NOW, delivered: Millis(NOW.0 - 70), discarded: Millis(NOW.0 - 300), audit: NOW };
@@ -48,8 +49,7 @@ fn insert_event(table: &mut Table, number: i64, facts: &PruneFacts) {
             let sql =
                 "INSERT INTO dead_letters (delivery, grouping, standing, at, discarded, indexed, edited)
                        VALUES (?1, 1, ?2, 0, ?3, 0, 0)";
-            let values =
-                params![delivery, rows::letter_state_to_number(*state), deleted.map(|deleted| deleted.0)];
+            let values = params![delivery, state.to_number(), deleted.map(|deleted| deleted.0)];
             table.connection.prepare_cached(sql).unwrap().execute(values).unwrap();
         }
     }

@@ -2,11 +2,11 @@
 //!
 //! # Why literals and not parameters?
 //! SQLite uses a partial index only where a statement repeats the condition of the index word by word, so a state has to be in the
-//! text. The numbers stand here and nowhere else; `rows.rs` has them for what reads rows, and a test holds the two together.
+//! text. The numbers stand here and nowhere else; `record/number.rs` has them for what reads rows, and a test holds the two together.
 
 /// Concatenates texts and names of states to one statement: `sql!("… WHERE state = " LEASED)`.
 macro_rules! sql {
-    ($($part:tt)+) => { concat!($($crate::sqlite::sql::part!($part)),+) };
+    ($($part:tt)+) => { concat!($($crate::sql::part!($part)),+) };
 }
 
 /// A text as it is, or the number of a state, or a condition on states that an index has.
@@ -21,12 +21,12 @@ macro_rules! part {
     (DELIVERED) => { "7" };
     (DEAD) => { "8" };
     // The condition of `deliveries_leased`.
-    (IS_LEASED) => { $crate::sqlite::sql::sql!("state = " LEASED) };
+    (IS_LEASED) => { $crate::sql::sql!("state = " LEASED) };
     // The condition of `deliveries_waiting`: pending, and not claimed.
-    (IS_WAITING) => { $crate::sqlite::sql::sql!("state > " LEASED " AND state < " HOLDING) };
+    (IS_WAITING) => { $crate::sql::sql!("state > " LEASED " AND state < " HOLDING) };
     // The condition of `deliveries_ordered`, without the key.
-    (OCCUPIES_ORDER) => { $crate::sqlite::sql::sql!("state < " DELIVERED) };
-    (PENDING_UNCLAIMED) => { $crate::sqlite::sql::sql!("(" QUEUED ", " WAITING ", " STALLED ", " BLOCKED ", " HELD ")") };
+    (OCCUPIES_ORDER) => { $crate::sql::sql!("state < " DELIVERED) };
+    (PENDING_UNCLAIMED) => { $crate::sql::sql!("(" QUEUED ", " WAITING ", " STALLED ", " BLOCKED ", " HELD ")") };
     (LETTER_REPLAYING) => { "1" };
     (LETTER_DELIVERED) => { "2" };
     (LETTER_FAILED_AGAIN) => { "3" };
@@ -36,4 +36,4 @@ macro_rules! part {
     ($text:literal) => { $text };
 }
 
-pub(super) use {part, sql};
+pub(crate) use {part, sql};

@@ -18,8 +18,6 @@ use seawall_hub_core::domain::delivery::suspects::HandlingStep;
 use seawall_hub_core::port::store::{Change, StepMarks, UnitOfWork};
 use seawall_hub_core::sync::Lock;
 
-use super::schema::StartInfo;
-
 const NAME: &str = "steps";
 /// The size of a slot in bytes.
 const SLOT: usize = 24;
@@ -30,17 +28,18 @@ const SLOTS_MAX: usize = 16_384;
 
 /// The mark that a process has left about a delivery on probation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Mark {
-    pub(super) epoch: i64,
-    pub(super) number: i64,
+pub(crate) struct Mark {
+    pub(crate) epoch: i64,
+    pub(crate) number: i64,
     /// The step that was begun and not ended.
-    pub(super) step: Option<HandlingStep>,
+    pub(crate) step: Option<HandlingStep>,
 }
 
 /// Marks the steps of crash suspects in a file.
 #[derive(Debug)]
-pub(super) struct Steps {
-    start: StartInfo,
+pub(crate) struct Steps {
+    /// The epoch of this process.
+    epoch: u64,
     /// True since the first mark of this start: a hub that has not crashed never looks any further.
     watches: AtomicBool,
     slots: Lock<Slots>,
@@ -57,7 +56,7 @@ struct Slots {
 }
 
 /// Returns the marks that the process before has left. A file that can't be read has none.
-pub(super) fn left(folder: &Path) -> Vec<Mark> {
+pub(crate) fn left(folder: &Path) -> Vec<Mark> {
     let bytes = fs::read(folder.join(NAME)).unwrap_or_default();
     let mark = |slot: &[u8]| {
         let number = |at: usize| slot.get(at..at + 8)?.try_into().ok().map(i64::from_le_bytes);
@@ -70,7 +69,7 @@ pub(super) fn left(folder: &Path) -> Vec<Mark> {
 
 impl Steps {
     /// Creates or empties the file.
-    pub(super) fn open(folder: &Path, start: StartInfo) -> io::Result<Self> {
+    pub(crate) fn open(folder: &Path, epoch: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
         #[cfg(unix)]
@@ -80,16 +79,16 @@ impl Steps {
         file.write_all(&[0; SLOTS_MIN * SLOT])?;
         file.set_len((SLOTS_MIN * SLOT) as u64)?;
         let slots = Slots { file, taken: HashMap::new(), free: Vec::new(), used: 0 };
-        Ok(Steps { start, watches: AtomicBool::new(false), slots: Lock::new(slots) })
+        Ok(Steps { epoch, watches: AtomicBool::new(false), slots: Lock::new(slots) })
     }
 
     /// Whether a delivery of this process was ever marked, which only a crash suspect is.
-    pub(super) fn has_suspects(&self) -> bool {
+    pub(crate) fn has_suspects(&self) -> bool {
         self.watches.load(Ordering::Relaxed)
     }
 
     /// Marks that the outcome of a suspect is being recorded, until the guard is dropped.
-    pub(super) fn recording(&self, unit: &UnitOfWork) -> Option<Recording<'_>> {
+    pub(crate) fn recording(&self, unit: &UnitOfWork) -> Option<Recording<'_>> {
         let settled = |change: &Change| match change {
             Change::Settle(settlement) => Some(settlement.claim.delivery),
             _ => None,
@@ -112,14 +111,14 @@ impl StepMarks for Steps {
         self.watches.store(true, Ordering::Relaxed);
         let mut slots = self.lock();
         if let Some(slot) = slots.slot(delivery.number) {
-            slots.write(slot, self.start.epoch, delivery.number, step.number());
+            slots.write(slot, self.epoch, delivery.number, step.number());
         }
     }
 
     fn ended(&self, delivery: DeliveryId) {
         let mut slots = self.lock();
         if let Some(slot) = slots.taken.get(&delivery.number).copied() {
-            slots.write(slot, self.start.epoch, delivery.number, 0);
+            slots.write(slot, self.epoch, delivery.number, 0);
         }
     }
 
@@ -160,7 +159,7 @@ impl Slots {
 
 /// A guard while the outcome of a suspect is being recorded.
 #[derive(Debug)]
-pub(super) struct Recording<'s> {
+pub(crate) struct Recording<'s> {
     steps: &'s Steps,
     delivery: DeliveryId,
 }
@@ -185,7 +184,7 @@ mod tests {
     }
 
     fn steps(folder: &TempDir) -> Steps {
-        Steps::open(folder.path(), StartInfo { epoch: 3, database: 7 }).unwrap()
+        Steps::open(folder.path(), 3).unwrap()
     }
 
     /// PRM-1: what was begun is there for the next start, and so is that it has ended; what is out of hand is not.
