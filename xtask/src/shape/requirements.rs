@@ -19,7 +19,7 @@ const CHAPTERS: &[(&str, u32)] = &[
     ("TSK", 6),
     ("CRD", 8),
     ("ADP", 9),
-    ("HUB", 14),
+    ("HUB", 15),
     ("UI", 3),
     ("SIM", 2),
     ("OBS", 3),
