@@ -2,4 +2,6 @@
 
 mod engine;
 mod read;
+mod rows;
+mod text;
 mod write;
