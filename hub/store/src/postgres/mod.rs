@@ -1,5 +1,7 @@
 //! The store on PostgreSQL.
 
+#![allow(dead_code)]
+
 mod engine;
 mod read;
 mod rows;

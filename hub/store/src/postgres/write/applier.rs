@@ -6,7 +6,7 @@
 //! unique index. All take their locks in the same sequence: orders, keys, events, deliveries, dead letters, groups, operations.
 
 use seawall_hub_core::domain::delivery::DeliveryId;
-use seawall_hub_core::port::store::{CommitResult, StoreError};
+use seawall_hub_core::port::store::{Change, CommitResult, StoreError, UnitOfWork};
 use tokio_postgres::{Error, Row};
 
 use crate::postgres::engine::session::{Params, Session};
@@ -79,4 +79,58 @@ impl<'c> UnitApplier<'c> {
     pub(in crate::postgres) fn id(&self, number: i64) -> DeliveryId {
         DeliveryId::new(self.node.era, number.cast_unsigned())
     }
+
+    /// Applies a unit, and returns what it has created. Its transaction is the caller's, who takes it back after an error.
+    pub(in crate::postgres) async fn unit(mut self, unit: &UnitOfWork) -> Result<CommitResult, ApplyError> {
+        for change in &unit.changes {
+            self.change(change).await?;
+        }
+        for change in &unit.changes {
+            if let Change::ClaimKey(record) = change {
+                self.record_key(record).await?;
+            }
+        }
+        Ok(self.committed)
+    }
+
+    async fn change(&mut self, change: &Change) -> Result<(), ApplyError> {
+        match change {
+            Change::PutService(service) => self.put_service(service).await,
+            Change::DeleteService(name, version) => self.delete_service(name, *version).await,
+            Change::PutRule(rule) => self.put_rule(rule).await,
+            Change::DeleteRule(name, version) => self.delete_rule(name, *version).await,
+            Change::PutSource(source) => self.put_source(source).await,
+            Change::DeleteSource(name, version) => self.delete_source(name, *version).await,
+            Change::PutAlertRule(rule) => self.put_alert_rule(rule).await,
+            Change::DeleteAlertRule(name, version) => self.delete_alert_rule(name, *version).await,
+            Change::PutChannel(channel) => self.put_channel(channel).await,
+            Change::DeleteChannel(name, version) => self.delete_channel(name, *version).await,
+            Change::PutKey(key) => self.put_key(key).await,
+            Change::Reseal(rotation) => self.reseal(rotation).await,
+            Change::PutCircuit { circuit, cause } => self.put_circuit(circuit, *cause).await,
+            Change::PutIncident(incident) => self.put_incident(incident).await,
+            Change::Audit(entry) => self.add_audit(entry).await,
+            Change::ClaimKey(record) => self.claim_key(record).await,
+            Change::Replay(replay) => self.replay(replay).await,
+            Change::Move(moved) => self.move_letter(moved).await,
+            Change::Note(note) => self.note(note).await,
+            Change::StartOperation(operation) => self.start_operation(operation).await,
+            Change::TransitionOperation(transition) => self.transition(transition).await,
+            Change::AdvanceOperation(step) => self.advance(step).await,
+            Change::Index { most } => self.index(*most).await,
+            Change::Prune(target) => self.prune(target).await,
+            Change::AddEvent(event, deliveries) => self.add_event(event, deliveries).await,
+            Change::MoveTimes { by, now, thorough } => self.move_times(*by, *now, *thorough).await,
+            Change::Settle(settlement) => self.settle(settlement).await,
+            Change::ReturnToStore(claims) => self.return_to_store(claims).await,
+            Change::RecordStop => self.record_stop().await,
+            Change::DeadLetterAll { whose, most, at } => self.dead_letter_all(whose, *most, *at).await,
+            Change::ReleaseHeld { rule, most } => self.release_held(rule, *most).await,
+        }
+    }
+}
+
+/// For a change that is not written yet.
+pub(super) fn missing() -> ApplyError {
+    ApplyError::Refused(StoreError::Failed("not written yet".into()))
 }
