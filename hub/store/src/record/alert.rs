@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use seawall_hub_core::domain::alert::{AlertRule, Channel, Condition, Mute, Severity};
+use seawall_hub_core::domain::alert::{AlertRule, Channel, Condition, Severity};
 use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use serde::{Deserialize, Serialize};
 
+use super::incident::MuteRecord;
 use super::text::{Text, texts, values};
 use super::{Record, millis};
 
@@ -58,12 +59,6 @@ enum ConditionRecord {
     },
 }
 
-#[derive(Serialize, Deserialize)]
-struct MuteRecord {
-    until_ms: i64,
-    reason: String,
-}
-
 impl Record for AlertRuleRecord {
     const TABLE: &'static str = "alert_rules";
 }
@@ -78,7 +73,7 @@ impl From<&AlertRule> for AlertRuleRecord {
             channels: texts(rule.channels),
             holds: rule.holds,
             clears: rule.clears,
-            muted: rule.muted.map(|Mute { until, reason }| MuteRecord { until_ms: until.0, reason }),
+            muted: rule.muted.map(Into::into),
             changed_ms: rule.changed.0,
         }
     }
@@ -96,7 +91,7 @@ impl AlertRuleRecord {
             channels: values(self.channels),
             holds: self.holds,
             clears: self.clears,
-            muted: self.muted.map(|MuteRecord { until_ms, reason }| Mute { until: Millis(until_ms), reason }),
+            muted: self.muted.map(Into::into),
             changed: Millis(self.changed_ms),
         }
     }

@@ -11,6 +11,7 @@
 
 mod alert;
 mod attempt;
+mod incident;
 mod key;
 mod notice;
 mod number;
@@ -28,6 +29,7 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use self::alert::{AlertRuleRecord, ChannelRecord};
 pub(crate) use self::attempt::{headers_from_text, headers_to_text, sent_from_text, sent_to_text};
+pub(crate) use self::incident::IncidentRecord;
 pub(crate) use self::key::KeyRecord;
 pub(crate) use self::notice::{notices_from_text, notices_to_text};
 pub(crate) use self::number::{
@@ -55,11 +57,7 @@ pub(crate) fn encode<R: Record>(record: impl Into<R>) -> Result<String, StoreErr
 
 /// Reads the document of the row with this name.
 pub(crate) fn decode<R: Record>(name: &str, document: &str) -> Result<R, UnreadableRow> {
-    serde_json::from_str(document).map_err(|error| UnreadableRow {
-        table: R::TABLE,
-        name: name.to_owned(),
-        reason: error.to_string(),
-    })
+    serde_json::from_str(document).map_err(|error| UnreadableRow::new(R::TABLE, name, error))
 }
 
 /// Writes and reads the length of a time in whole milliseconds.
@@ -77,12 +75,18 @@ mod millis {
     }
 }
 
-/// The error for a row whose document can't be read.
+/// The error for a row that can't be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct UnreadableRow {
     table: &'static str,
     name: String,
     reason: String,
+}
+
+impl UnreadableRow {
+    pub(crate) fn new(table: &'static str, name: impl Into<String>, reason: impl fmt::Display) -> Self {
+        UnreadableRow { table, name: name.into(), reason: reason.to_string() }
+    }
 }
 
 impl fmt::Display for UnreadableRow {
@@ -99,7 +103,7 @@ impl std::error::Error for UnreadableRow {}
 pub(crate) struct UnreadableValue(String);
 
 impl UnreadableValue {
-    fn new(noun: &str, found: impl fmt::Display) -> Self {
+    pub(crate) fn new(noun: &str, found: impl fmt::Display) -> Self {
         UnreadableValue(format!("`{found}` is not a known {noun}"))
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn notices_from_text(text: &str) -> Result<Vec<Notice>, UnreadableVal
     notices.ok_or_else(|| UnreadableValue::new("list of notices", text))
 }
 
-fn notice_to_json(notice: &Notice) -> Value {
+pub(super) fn notice_to_json(notice: &Notice) -> Value {
     let Notice { channel, turn, made, state, tries, error } = notice;
     let (word, at) = match state {
         NoticeState::Waiting { due } => ("waiting", Some(due.0)),
@@ -30,7 +30,7 @@ fn notice_to_json(notice: &Notice) -> Value {
     json!([channel.as_str(), turn.word(), made.0, word, at, tries, error])
 }
 
-fn notice_from_json(json: &Value) -> Option<Notice> {
+pub(super) fn notice_from_json(json: &Value) -> Option<Notice> {
     let at = || json[4].as_i64().map(Millis);
     Some(Notice {
         channel: Slug::new(json[0].as_str()?).ok()?,

@@ -3,7 +3,10 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use seawall_hub_core::domain::alert::{AlertRule, Channel, Condition, Mute, Severity};
+use seawall_hub_core::domain::alert::{
+    Acknowledgement, AlertRule, Channel, Condition, ConditionKind, Incident, Mute, Notice, NoticeKind,
+    NoticeState, Resolution, Severity,
+};
 use seawall_hub_core::domain::delivery::{FailureCounting, Schedule};
 use seawall_hub_core::domain::event_type::Pattern;
 use seawall_hub_core::domain::key::{Key, Scope};
@@ -116,6 +119,38 @@ prop_compose! {
     }
 }
 
+fn notice() -> impl Strategy<Value = Notice> {
+    let state = prop_oneof![
+        time().prop_map(|due| NoticeState::Waiting { due }),
+        time().prop_map(|at| NoticeState::Sent { at }),
+        Just(NoticeState::Dropped),
+    ];
+    let opened =
+        any::<bool>().prop_map(|opened| if opened { NoticeKind::Opened } else { NoticeKind::Resolved });
+    (slug(), opened, time(), state, any::<u32>(), any::<Option<String>>()).prop_map(
+        |(channel, turn, made, state, tries, error)| Notice { channel, turn, made, state, tries, error },
+    )
+}
+
+prop_compose! {
+    fn incident()(
+        (id, rule, service) in (any::<String>(), slug(), option::of(slug())),
+        (kind, critical) in (proptest::sample::select(ConditionKind::ALL.to_vec()), any::<bool>()),
+        (opened, updated, resolved) in (time(), time(), option::of((time(), any::<String>()))),
+        value in proptest::num::f64::NORMAL | proptest::num::f64::INFINITE | proptest::num::f64::ZERO, summary: String,
+        acknowledged in option::of((any::<String>(), time(), any::<Option<String>>())),
+        muted in option::of((time(), any::<String>())), notified: bool, notices in vec(notice(), 0..4),
+    ) -> Incident {
+        Incident {
+            id, rule, kind, service, opened, updated, value, summary, notified, notices,
+            severity: if critical { Severity::Critical } else { Severity::Warning },
+            resolved: resolved.map(|(at, because)| Resolution { at, because }),
+            acknowledged: acknowledged.map(|(who, at, reason)| Acknowledgement { who, at, reason }),
+            muted: muted.map(|(until, reason)| Mute { until, reason }),
+        }
+    }
+}
+
 /// Writes the document of a resource and reads it again.
 fn round_trip<'r, T, R: Record + From<&'r T>>(resource: &'r T) -> R {
     decode("any", &encode::<R>(resource).unwrap()).unwrap()
@@ -156,6 +191,21 @@ proptest! {
     fn hub_14_an_alert_rule_survives_its_document(rule in alert_rule()) {
         let read: AlertRuleRecord = round_trip(&rule);
         prop_assert_eq!(read.into_alert_rule(rule.name.clone(), rule.version, rule.enabled), rule);
+    }
+
+    /// HUB-14: an incident is read as it was written, up to the last digit of its value.
+    #[test]
+    fn hub_14_an_incident_survives_its_document(incident in incident()) {
+        let read: IncidentRecord = round_trip(&incident);
+        prop_assert_eq!(read.into_incident(incident.id.clone()), incident);
+    }
+
+    /// HUB-14: no document has a character that a text of a database can't hold.
+    #[test]
+    fn hub_14_documents_have_no_control_characters(incident in incident()) {
+        let incident = Incident { summary: format!("{}\0\u{1}", incident.summary), ..incident };
+        let document = encode::<IncidentRecord>(&incident).unwrap();
+        prop_assert!(!document.contains(|one| one < ' '), "{document:?}");
     }
 
     /// HUB-14: a channel is read as it was written.

@@ -1,7 +1,7 @@
 //! Values that documents hold as texts.
 
 use data_encoding::HEXLOWER;
-use seawall_hub_core::domain::alert::Severity;
+use seawall_hub_core::domain::alert::{ConditionKind, Severity};
 use seawall_hub_core::domain::event_type::Pattern;
 use seawall_hub_core::domain::key::Scope;
 use seawall_hub_core::domain::service::SealedSecret;
@@ -67,10 +67,21 @@ macro_rules! words_as_text {
     )+};
 }
 
-words_as_text!(Scope, Severity);
+words_as_text!(ConditionKind, Scope, Severity);
 
 fn bytes(text: &str) -> Result<Vec<u8>, String> {
     HEXLOWER.decode(text.as_bytes()).map_err(|error| format!("not hexadecimal: {error}"))
+}
+
+/// A number of JSON may lose its last digit when it is read, and knows no infinity.
+impl DocumentText for f64 {
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| format!("`{text}` is no number"))
+    }
 }
 
 /// The bytes stay encrypted.
