@@ -13,7 +13,7 @@ const MAY_MAKE_A_CLOCK: &[&str] =
 const STATE: &[(&str, &str)] = &[
     ("hub/core/src/service/panics.rs", "the panic hook of a process takes no argument"),
     ("hub/server/src/metric_store/mod.rs", "the `metrics` crate has one recorder for a process"),
-    ("hub/store/src/sqlite/room.rs", "a callback of SQLite takes no argument"),
+    ("hub/store/src/sqlite/engine/room.rs", "a callback of SQLite takes no argument"),
 ];
 
 /// Types that hold state. A static that is computed once and never changes is a constant.

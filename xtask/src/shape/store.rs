@@ -39,7 +39,8 @@ fn problems(files: &[File]) -> Vec<String> {
             if line.contains("seawall_hub_core::service") {
                 problems.push(format!("{}:{} imports a service", file.path, index + 1));
             }
-            let constant = line.trim_start().strip_prefix("pub(super) const ");
+            let public = line.trim_start().strip_prefix("pub(");
+            let constant = public.and_then(|rest| rest.split_once(") const ")).map(|(_, rest)| rest);
             let name = constant.and_then(|rest| rest.split(':').next()).unwrap_or_default();
             if file.name() == STATEMENTS && !name.is_empty() && !proved.contains(&name) {
                 problems.push(format!("{}:{} `{name}` is in no equivalence test", file.path, index + 1));
@@ -98,9 +99,9 @@ fn the_number_of_a_state_in_a_statement_is_found() {
 #[test]
 fn a_statement_without_a_proof_is_found() {
     let statements =
-        File::made_up("hub/store/src/sqlite/set_based.rs", "pub(super) const RETURN: &str = \"…\";");
+        File::made_up("hub/store/src/sqlite/write/set_based.rs", "pub(crate) const RETURN: &str = \"…\";");
     let proof = |text: &str| File::made_up("hub/store/src/sqlite/tests/equivalence/a.rs", text);
-    let found = ["hub/store/src/sqlite/set_based.rs:1 `RETURN` is in no equivalence test"];
+    let found = ["hub/store/src/sqlite/write/set_based.rs:1 `RETURN` is in no equivalence test"];
     let statements = || File::made_up(&statements.path, &statements.text);
     assert_eq!(problems(&[statements(), proof("assert_proved(&[RETURNS]); // RETURN")]), found);
     assert_eq!(problems(&[statements(), proof("assert_proved(&[RETURN]);")]), [""; 0]);

@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::place::{DATABASE, LOG};
-use super::{OpenError, make_file_private, make_private, schema, take_lock};
+use crate::sqlite::OpenError;
+use crate::sqlite::engine::place::{DATABASE, LOG, make_file_private, make_private, take_lock};
+use crate::sqlite::engine::schema;
 
 const UNFINISHED: &str = "seawall.db.unfinished";
 

@@ -11,21 +11,21 @@ use seawall_hub_core::domain::dead_letter::{LetterFilter, LetterState};
 use seawall_hub_core::domain::slug::Slug;
 use serde_json::{Value, json};
 
-use super::lists::database;
 use crate::record::{StoredNumber, fingerprint_to_number};
+use crate::sqlite::read::database;
 
 /// The number of groups up to which each is searched by its own index.
 const GROUPS_MERGED: usize = 16;
 
 /// The end of the list that comes first.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SortOrder {
+pub(crate) enum SortOrder {
     Newest,
     Oldest,
 }
 
 /// A search for dead letters.
-pub(super) struct Search {
+pub(crate) struct Search {
     way: SearchPlan,
     /// The conditions on each row, with `?` for each value.
     conditions: Vec<String>,
@@ -44,7 +44,7 @@ enum SearchPlan {
 }
 
 impl Search {
-    pub(super) fn new(connection: &Connection, filter: &LetterFilter) -> rusqlite::Result<Self> {
+    pub(crate) fn new(connection: &Connection, filter: &LetterFilter) -> rusqlite::Result<Self> {
         let states: Vec<i64> = match &filter.states[..] {
             [] => LetterState::ALL.into_iter().filter(|one| *one != LetterState::Deleted).collect(),
             asked => asked.to_vec(),
@@ -110,7 +110,7 @@ impl Search {
     }
 
     /// Returns the numbers of the matches, behind a position.
-    pub(super) fn numbers(
+    pub(crate) fn numbers(
         &self,
         connection: &Connection,
         first: SortOrder,
@@ -167,7 +167,7 @@ impl Search {
     }
 
     /// Counts the matches, at most up to a limit.
-    pub(super) fn count(&self, connection: &Connection, most: u64) -> rusqlite::Result<u64> {
+    pub(crate) fn count(&self, connection: &Connection, most: u64) -> rusqlite::Result<u64> {
         let asked: String = self.conditions.iter().map(|condition| format!(" AND {condition}")).collect();
         let run = |from: &str, before: Vec<Sql>| -> rusqlite::Result<u64> {
             let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {from}{asked} LIMIT ?)");
@@ -235,7 +235,7 @@ fn groups_of(connection: &Connection, filter: &LetterFilter) -> rusqlite::Result
 
 /// Converts a search text to an expression of the index: every word must occur, quoted words in this order, and the last word may
 /// be a prefix. Returns `None` if there is no word. Nothing in the text is an operator.
-pub(super) fn expression(text: &str) -> Option<String> {
+pub(crate) fn expression(text: &str) -> Option<String> {
     let mut pieces: Vec<(String, bool)> = Vec::new();
     for (turn, part) in text.split('"').enumerate() {
         if turn % 2 == 1 {

@@ -8,36 +8,11 @@
 //! # What a power cut leaves
 //! `synchronous=FULL` with a write-ahead log: a commit returns when the log is on the disk, and only then is anybody told.
 
-mod alerts;
 pub mod backup;
-mod changes;
-mod crash;
-mod damage;
-mod dead_letter_reads;
-mod deliveries;
+mod engine;
 mod filter;
-mod groups;
-mod idempotency;
-mod index;
-mod letters;
-mod lists;
-mod operations;
-mod orders;
-mod parts;
-mod place;
-mod prune;
-mod queue;
 mod read;
-mod reads;
-mod room;
 mod rows;
-#[cfg(seawall_sabotage)]
-mod sabotage;
-mod schema;
-mod set_based;
-mod telemetry;
-mod times;
-mod unit_of_work;
 mod write;
 
 use std::fmt;
@@ -56,10 +31,12 @@ use seawall_hub_core::port::store::{
 use seawall_hub_core::sync::Lock;
 use tokio::sync::{Semaphore, oneshot};
 
-use self::place::{DATABASE, make_file_private, make_private, mark_lock, refuse_without_database, take_lock};
-use self::queue::{WriteJob, WriteQueue};
-use self::telemetry::DiskTelemetry;
-use self::unit_of_work::{Writer, reason, translate};
+use self::engine::place::{
+    DATABASE, make_file_private, make_private, mark_lock, refuse_without_database, take_lock,
+};
+use self::engine::queue::{WriteJob, WriteQueue};
+use self::engine::telemetry::DiskTelemetry;
+use self::engine::writer::{Writer, reason, translate};
 use crate::steps::{self, Steps};
 
 /// The maximum number of concurrent readers.
@@ -102,8 +79,8 @@ impl Sqlite {
         let began = disk.now();
         let mut connection =
             Connection::open(&path).map_err(|error| failed("can't open the database in", &error))?;
-        let damaged = damage::found(&path, &connection);
-        let start = schema::prepare(&mut connection, &steps::left(folder))?;
+        let damaged = engine::damage::found(&path, &connection);
+        let start = engine::schema::prepare(&mut connection, &steps::left(folder))?;
         mark_lock(&lock).map_err(|error| failed("can't write to the folder", &error))?;
         let steps =
             Steps::open(folder, start.epoch).map_err(|error| failed("can't write to the folder", &error))?;
@@ -136,7 +113,7 @@ impl Sqlite {
     /// database, and it can be copied as it is.
     pub async fn fold_log(&self) -> Result<(), StoreError> {
         let path = self.inner.path.clone();
-        let folded = tokio::task::spawn_blocking(move || place::fold_log(&path)).await;
+        let folded = tokio::task::spawn_blocking(move || engine::place::fold_log(&path)).await;
         folded.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())))
     }
 
@@ -228,7 +205,7 @@ impl UnitStore for Sqlite {
 
     async fn claimed(&self, scope: &'static str, key: &str) -> Result<Option<IdempotencyRecord>, StoreError> {
         let key = key.to_owned();
-        self.read(move |connection| reads::claimed(connection, scope, &key)).await
+        self.read(move |connection| read::idempotency::claimed(connection, scope, &key)).await
     }
 
     async fn take_due(
@@ -245,11 +222,11 @@ impl UnitStore for Sqlite {
 
     async fn quarantine_candidates(&self) -> Result<Vec<(StoredDelivery, CrashHistory)>, StoreError> {
         let epoch = self.inner.epoch;
-        self.read(move |connection| crash::quarantine_candidates(connection, epoch)).await
+        self.read(move |connection| read::restart::quarantine_candidates(connection, epoch)).await
     }
 
     async fn next_due(&self) -> Result<Vec<DueTimes>, StoreError> {
-        self.read(deliveries::next_due).await
+        self.read(read::deliveries::next_due).await
     }
 
     fn health(&self) -> StoreHealth {

@@ -18,15 +18,15 @@ use crate::record::{self, StoredNumber, UnreadableValue};
 use crate::sql::sql;
 
 /// The condition that a query needs to use the index of waiting deliveries: SQLite does not see that `state = 2` implies it.
-pub(super) const WAITING_INDEX: &str = sql!(IS_WAITING);
+pub(crate) const WAITING_INDEX: &str = sql!(IS_WAITING);
 
 /// Reads a value that has a number.
-pub(super) fn numbered<T: StoredNumber>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+pub(crate) fn numbered<T: StoredNumber>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     T::from_number(row.get(column)?).map_err(|error| strange(column, error))
 }
 
 /// Reads a value from its text.
-pub(super) fn parsed<T>(
+pub(crate) fn parsed<T>(
     row: &Row<'_>,
     column: usize,
     read: impl Fn(&str) -> Result<T, UnreadableValue>,
@@ -34,21 +34,21 @@ pub(super) fn parsed<T>(
     read(row.get_ref(column)?.as_str()?).map_err(|error| strange(column, error))
 }
 
-pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<DeliveryState> {
+pub(crate) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<DeliveryState> {
     numbered(row, column).map(StoredState::shown)
 }
 
 /// The error for a row that this program has not written.
-pub(super) fn strange(column: usize, what: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+pub(crate) fn strange(column: usize, what: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::FromSqlConversionFailure(column, Type::Text, what.into())
 }
 
-pub(super) fn slug(row: &Row<'_>, column: usize) -> rusqlite::Result<Slug> {
+pub(crate) fn slug(row: &Row<'_>, column: usize) -> rusqlite::Result<Slug> {
     Slug::new(row.get_ref(column)?.as_str()?).map_err(|error| strange(column, error))
 }
 
 /// Reads an attempt from its columns, from the first on.
-pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+pub(crate) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     let is_null = |column| Ok::<_, Error>(row.get_ref(column)? == ValueRef::Null);
     let sent = if is_null(4)? { None } else { Some(parsed(row, 4, record::sent_from_text)?) };
     let headers = if is_null(5)? { Vec::new() } else { parsed(row, 5, record::headers_from_text)? };
@@ -63,21 +63,21 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     })
 }
 
-pub(super) fn reason(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<DeadLetterReason>> {
+pub(crate) fn reason(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<DeadLetterReason>> {
     if row.get_ref(column)? == ValueRef::Null { Ok(None) } else { numbered(row, column).map(Some) }
 }
 
 /// The columns of a delivery, without its request; `e` is its event.
-pub(super) const STORED: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
+pub(crate) const STORED: &str = "d.number, e.id, e.accepted, d.rule, d.rule_version, d.service, d.state, d.due, d.accepted, \
                                d.counted, d.failures, d.reason, d.ordering, d.replay_of, e.trace, e.source, d.panics, \
                                d.crashes > 0, d.against > 0, d.epoch";
 /// The column of the request, and that of the event if that is its body.
-pub(super) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
+pub(crate) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
 /// The number of columns in `KEPT`.
-pub(super) const STORED_COLUMNS: usize = 20;
+pub(crate) const STORED_COLUMNS: usize = 20;
 
 /// Reads a delivery. `request` is the column of its request, followed by that of the payload, if they were asked for.
-pub(super) fn stored_row(
+pub(crate) fn stored_row(
     row: &Row<'_>,
     database: u64,
     request: Option<usize>,
@@ -116,10 +116,10 @@ pub(super) fn stored_row(
 }
 
 /// The columns of a delivery that transitions of the domain read or change.
-pub(super) const FACTS: &str = "state, epoch, due, touched, accepted, counted, failures, panics, reason, ordering IS NOT NULL, \
+pub(crate) const FACTS: &str = "state, epoch, due, touched, accepted, counted, failures, panics, reason, ordering IS NOT NULL, \
                               replay_of IS NOT NULL, crashes, against, step, starts";
 
-pub(super) fn facts(row: &Row<'_>) -> rusqlite::Result<DeliveryFacts> {
+pub(crate) fn facts(row: &Row<'_>) -> rusqlite::Result<DeliveryFacts> {
     Ok(DeliveryFacts {
         state: numbered(row, 0)?,
         epoch: row.get::<_, i64>(1)?.cast_unsigned(),

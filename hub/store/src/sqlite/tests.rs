@@ -14,7 +14,7 @@ fn hub_9_what_is_old_is_found_by_an_index() {
     let connection = Connection::open(folder.path().join("seawall.db")).unwrap();
     let layout: i64 = connection.pragma_query_value(None, "auto_vacuum", |row| row.get(0)).unwrap();
     assert_eq!(layout, 2, "what is free can be given back a few pages at a time");
-    let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {}", prune::old_sql())).unwrap();
+    let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {}", read::prune::old_sql())).unwrap();
     let mut rows = plan.raw_query();
     while let Some(row) = rows.next().unwrap() {
         let step: String = row.get(3).unwrap();
@@ -34,17 +34,17 @@ fn hub_5_what_is_due_is_found_by_an_index() {
         &*format!(
             "SELECT service, due FROM deliveries WHERE {waiting} AND state = 1 AND service > ?1 ORDER BY service, due LIMIT 1"
         ),
-        set_based::DUE_FRESH,
-        set_based::DUE_WAITING,
-        set_based::DUE_STALLED,
-        set_based::RESTART,
-        set_based::SHIFT_LEASED,
-        set_based::SHIFT_WAITING,
+        write::set_based::DUE_FRESH,
+        write::set_based::DUE_WAITING,
+        write::set_based::DUE_STALLED,
+        write::set_based::RESTART,
+        write::set_based::SHIFT_LEASED,
+        write::set_based::SHIFT_WAITING,
         "SELECT 1 FROM deliveries WHERE rule = ?1 AND ordering = ?2 AND state < 7 LIMIT 1",
-        set_based::RELEASE,
-        set_based::START_ORDERS,
-        set_based::PENDING_OF_SERVICE,
-        set_based::HELD_BY_RULE,
+        write::set_based::RELEASE,
+        write::set_based::START_ORDERS,
+        write::set_based::PENDING_OF_SERVICE,
+        write::set_based::HELD_BY_RULE,
     ] {
         let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let mut rows = plan.raw_query();
@@ -61,7 +61,7 @@ fn prm_1_suspects_of_the_first_tables_are_due() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("seawall.db");
     let connection = Connection::open(&path).unwrap();
-    connection.execute_batch(include_str!("step_1.sql")).unwrap();
+    connection.execute_batch(include_str!("engine/step_1.sql")).unwrap();
     connection.pragma_update(None, "user_version", 1).unwrap();
     for (number, (state, failures)) in (1..).zip([(-1, 0), (-1, 2), (0, 0)]) {
         let sql = "INSERT INTO deliveries (number, event, state, epoch, due, touched, accepted, counted, failures, rule_version, rule,
@@ -83,7 +83,7 @@ fn hub_5_what_has_not_ended_is_found_by_an_index() {
     let folder = tempfile::TempDir::new().unwrap();
     drop(Sqlite::open(folder.path(), &Clock::system()).unwrap());
     let connection = Connection::open(folder.path().join("seawall.db")).unwrap();
-    let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {}", lists::OPEN)).unwrap();
+    let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {}", read::deliveries::OPEN)).unwrap();
     let (mut rows, mut steps) = (plan.raw_query(), Vec::new());
     while let Some(row) = rows.next().unwrap() {
         steps.push(row.get::<_, String>(3).unwrap());

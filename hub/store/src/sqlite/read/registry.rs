@@ -12,13 +12,13 @@ use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Page, PageRequest, RegistrySnapshot};
 
-use super::super::lists::page_of;
-use super::super::rows;
 use crate::record::{
     self, AlertRuleRecord, ChannelRecord, KeyRecord, Record, RuleRecord, ServiceRecord, SourceRecord,
 };
+use crate::sqlite::read::page::page_of;
+use crate::sqlite::rows;
 
-pub(in crate::sqlite) fn registered(connection: &Connection) -> rusqlite::Result<RegistrySnapshot> {
+pub(crate) fn registered(connection: &Connection) -> rusqlite::Result<RegistrySnapshot> {
     Ok(RegistrySnapshot {
         services: all(connection, "SELECT name, document, version FROM services ORDER BY name", service)?,
         rules: all(
@@ -51,13 +51,13 @@ pub(in crate::sqlite) fn registered(connection: &Connection) -> rusqlite::Result
     })
 }
 
-pub(in crate::sqlite) fn rule_versions(connection: &Connection, name: &Slug) -> rusqlite::Result<Vec<Rule>> {
+pub(crate) fn rule_versions(connection: &Connection, name: &Slug) -> rusqlite::Result<Vec<Rule>> {
     let sql =
         "SELECT name, document, version, service, enabled FROM rules WHERE name = ?1 ORDER BY version DESC";
     connection.prepare_cached(sql)?.query_map([name.as_str()], rule)?.collect()
 }
 
-pub(in crate::sqlite) fn circuit_history(
+pub(crate) fn circuit_history(
     connection: &Connection,
     service: &Slug,
     most: usize,
@@ -68,10 +68,7 @@ pub(in crate::sqlite) fn circuit_history(
     connection.prepare_cached(sql)?.query_map(params![service.as_str(), most], circuit)?.collect()
 }
 
-pub(in crate::sqlite) fn audit(
-    connection: &Connection,
-    page: PageRequest,
-) -> rusqlite::Result<Page<AuditEntry>> {
+pub(crate) fn audit(connection: &Connection, page: PageRequest) -> rusqlite::Result<Page<AuditEntry>> {
     let sql = "SELECT number, at, who, action, target, reason, trace FROM audit WHERE number < ?1
                ORDER BY number DESC LIMIT ?2";
     page_of(connection, sql, page, None, audit_entry, |_| true)

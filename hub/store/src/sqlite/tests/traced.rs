@@ -13,9 +13,9 @@ use seawall_hub_core::port::store::{
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-use super::super::queue::{WriteJob, WriteQueue};
-use super::super::schema;
-use super::super::unit_of_work::Writer;
+use crate::sqlite::engine::queue::{WriteJob, WriteQueue};
+use crate::sqlite::engine::schema;
+use crate::sqlite::engine::writer::Writer;
 use crate::steps::Steps;
 
 thread_local! {

@@ -12,16 +12,16 @@ use seawall_hub_core::domain::source::Source;
 use seawall_hub_core::domain::version::next_version;
 use seawall_hub_core::port::store::{SecretOwner, SecretRotation, StoreError};
 
-use super::super::changes::UnitApplier;
 use crate::record::{
     self, AlertRuleRecord, ChannelRecord, DocumentText, KeyRecord, RuleRecord, ServiceRecord, SourceRecord,
 };
+use crate::sqlite::write::UnitApplier;
 
 /// The number of changes that are stored for each circuit.
 const MOVES_KEPT: u32 = 200;
 
 impl UnitApplier<'_> {
-    pub(in crate::sqlite) fn put_service(&self, service: &Service) -> Result<(), StoreError> {
+    pub(crate) fn put_service(&self, service: &Service) -> Result<(), StoreError> {
         let Service { name, version, .. } = service;
         self.check_version("SELECT version FROM services WHERE name = ?1", name, *version)?;
         let document = record::encode::<ServiceRecord>(service)?;
@@ -31,13 +31,13 @@ impl UnitApplier<'_> {
         )
     }
 
-    pub(in crate::sqlite) fn delete_service(&self, name: &Slug, version: u64) -> Result<(), StoreError> {
+    pub(crate) fn delete_service(&self, name: &Slug, version: u64) -> Result<(), StoreError> {
         self.delete("DELETE FROM services WHERE name = ?1 AND version = ?2", name, version)?;
         // Another one of the same name begins with a circuit of its own.
         self.put("DELETE FROM circuits WHERE service = ?1", [name.as_str()])
     }
 
-    pub(in crate::sqlite) fn put_rule(&self, rule: &Rule) -> Result<(), StoreError> {
+    pub(crate) fn put_rule(&self, rule: &Rule) -> Result<(), StoreError> {
         let Rule { name, version, service, enabled, .. } = rule;
         // Also if it was deleted in between: a version never means two things.
         self.check_version(
@@ -53,12 +53,12 @@ impl UnitApplier<'_> {
         )
     }
 
-    pub(in crate::sqlite) fn delete_rule(&self, name: &Slug, version: u64) -> Result<(), StoreError> {
+    pub(crate) fn delete_rule(&self, name: &Slug, version: u64) -> Result<(), StoreError> {
         let sql = "UPDATE rules SET current = 0 WHERE name = ?1 AND version = ?2 AND current = 1";
         self.delete(sql, name, version)
     }
 
-    pub(in crate::sqlite) fn put_source(&self, source: &Source) -> Result<(), StoreError> {
+    pub(crate) fn put_source(&self, source: &Source) -> Result<(), StoreError> {
         let Source { name, version, enabled, .. } = source;
         self.check_version("SELECT version FROM sources WHERE name = ?1", name, *version)?;
         let document = record::encode::<SourceRecord>(source)?;
@@ -68,11 +68,11 @@ impl UnitApplier<'_> {
         )
     }
 
-    pub(in crate::sqlite) fn delete_source(&self, name: &Slug, version: u64) -> Result<(), StoreError> {
+    pub(crate) fn delete_source(&self, name: &Slug, version: u64) -> Result<(), StoreError> {
         self.delete("DELETE FROM sources WHERE name = ?1 AND version = ?2", name, version)
     }
 
-    pub(in crate::sqlite) fn put_alert_rule(&self, rule: &AlertRule) -> Result<(), StoreError> {
+    pub(crate) fn put_alert_rule(&self, rule: &AlertRule) -> Result<(), StoreError> {
         let AlertRule { name, version, enabled, .. } = rule;
         self.check_version("SELECT version FROM alert_rules WHERE name = ?1", name, *version)?;
         let document = record::encode::<AlertRuleRecord>(rule)?;
@@ -82,11 +82,11 @@ impl UnitApplier<'_> {
         )
     }
 
-    pub(in crate::sqlite) fn delete_alert_rule(&self, name: &Slug, version: u64) -> Result<(), StoreError> {
+    pub(crate) fn delete_alert_rule(&self, name: &Slug, version: u64) -> Result<(), StoreError> {
         self.delete("DELETE FROM alert_rules WHERE name = ?1 AND version = ?2", name, version)
     }
 
-    pub(in crate::sqlite) fn put_channel(&self, channel: &Channel) -> Result<(), StoreError> {
+    pub(crate) fn put_channel(&self, channel: &Channel) -> Result<(), StoreError> {
         let Channel { name, version, .. } = channel;
         self.check_version("SELECT version FROM alert_channels WHERE name = ?1", name, *version)?;
         let document = record::encode::<ChannelRecord>(channel)?;
@@ -96,11 +96,11 @@ impl UnitApplier<'_> {
         )
     }
 
-    pub(in crate::sqlite) fn delete_channel(&self, name: &Slug, version: u64) -> Result<(), StoreError> {
+    pub(crate) fn delete_channel(&self, name: &Slug, version: u64) -> Result<(), StoreError> {
         self.delete("DELETE FROM alert_channels WHERE name = ?1 AND version = ?2", name, version)
     }
 
-    pub(in crate::sqlite) fn put_key(&self, key: &Key) -> Result<(), StoreError> {
+    pub(crate) fn put_key(&self, key: &Key) -> Result<(), StoreError> {
         self.put(
             "INSERT OR REPLACE INTO keys (name, document) VALUES (?1, ?2)",
             params![key.name.as_str(), record::encode::<KeyRecord>(key)?],
@@ -108,7 +108,7 @@ impl UnitApplier<'_> {
     }
 
     /// Replaces a secret, if it is still the one that was encrypted anew.
-    pub(in crate::sqlite) fn reseal(&mut self, rotation: &SecretRotation) -> Result<(), StoreError> {
+    pub(crate) fn reseal(&mut self, rotation: &SecretRotation) -> Result<(), StoreError> {
         let SecretRotation { owner, was, now } = rotation;
         let (sql, name) = match owner {
             SecretOwner::Service(name) => (
@@ -131,7 +131,7 @@ impl UnitApplier<'_> {
         Ok(())
     }
 
-    pub(in crate::sqlite) fn put_circuit(&self, circuit: &Circuit) -> Result<(), StoreError> {
+    pub(crate) fn put_circuit(&self, circuit: &Circuit) -> Result<(), StoreError> {
         let Circuit { service, state, until, trips, reason, changed } = circuit;
         if *state == CircuitState::Open {
             // A probe has failed: the outage goes on, and is one line.
@@ -155,7 +155,7 @@ impl UnitApplier<'_> {
         )
     }
 
-    pub(in crate::sqlite) fn add_audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+    pub(crate) fn add_audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
         let AuditEntry { at, who, action, target, reason, trace } = entry;
         self.put(
             "INSERT INTO audit (at, who, action, target, reason, trace) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",

@@ -6,11 +6,11 @@ use seawall_hub_core::domain::delivery::{DeadLetterReason, Decision, Disposition
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::port::store::{Claim, LaneCapacity, Settlement, StoreError};
 
-use super::super::super::set_based::{
+use super::*;
+use crate::sqlite::write::set_based::{
     CLAIM, DUE_FRESH, DUE_STALLED, DUE_WAITING, RETURN, SETTLE_DEAD, SETTLE_DELIVERED, SETTLE_HOLD,
     SETTLE_RETRY, SHIFT_LEASED, SHIFT_WAITING,
 };
-use super::*;
 
 fn settlement(claim: Claim, disposition: Disposition) -> Settlement {
     let progress = Progress { accepted: Millis(NOW.0 - 30), counted: 3, failures: 4, panics: 1 };

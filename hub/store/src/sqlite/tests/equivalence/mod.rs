@@ -14,11 +14,11 @@ use seawall_hub_core::domain::delivery::{DeliveryFacts, DeliveryId, Progress, St
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::Claim;
 
-use super::super::changes::UnitApplier;
-use super::super::schema::{self, StartInfo};
-use super::super::{crash, rows};
 use super::traced::{ran, trace};
 use crate::record::{self, StoredNumber};
+use crate::sqlite::engine::schema::{self, StartInfo};
+use crate::sqlite::write::{self, UnitApplier};
+use crate::sqlite::{read, rows};
 
 const NOW: Millis = Millis(1_000_000);
 

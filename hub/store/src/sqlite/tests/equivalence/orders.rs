@@ -6,9 +6,9 @@ use seawall_hub_core::domain::delivery::OrderFacts;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::port::store::DeliverySelector;
 
-use super::super::super::reads;
-use super::super::super::set_based::{DEAD_LETTER, HELD_BY_RULE, PENDING_OF_SERVICE, RELEASE, START_ORDERS};
 use super::*;
+use crate::sqlite::read::deliveries;
+use crate::sqlite::write::set_based::{DEAD_LETTER, HELD_BY_RULE, PENDING_OF_SERVICE, RELEASE, START_ORDERS};
 
 /// A table with the names of its rows, for what the functions say of many rows at once.
 struct Orders {
@@ -122,7 +122,7 @@ fn hub_14_dead_lettering_in_bulk_is_the_function_for_every_order_of_two() {
             }
         };
         let chosen = (0..orders.before.len()).filter(|place| is_chosen(*place)).count();
-        let counted = reads::pending(&orders.table.connection, &whose, 1_000_000).unwrap();
+        let counted = deliveries::pending(&orders.table.connection, &whose, 1_000_000).unwrap();
         assert_eq!(usize::try_from(counted).unwrap(), chosen);
         let mut applier = orders.table.applier();
         applier.dead_letter_all(&whose, 1_000_000, NOW).unwrap();

@@ -2,8 +2,8 @@
 
 use seawall_hub_core::domain::delivery::suspects::FEW;
 
-use super::super::super::set_based::{GUILTY, RESTART, SUSPECT_UNWATCHED};
 use super::*;
+use crate::sqlite::write::set_based::{GUILTY, RESTART, SUSPECT_UNWATCHED};
 use crate::steps::Mark;
 
 /// The marks that a process may have left about a delivery: none, of a step that has ended, of one that had begun.
@@ -25,7 +25,7 @@ fn check(before: &[(DeliveryFacts, Option<Option<HandlingStep>>)], crashed: bool
         // What another process left behind says nothing.
         marks.push(Mark { epoch: epoch.cast_signed() - 1, number, step: Some(HandlingStep::Record) });
     }
-    crash::reclaim(&table.connection, &marks).unwrap();
+    write::restart::reclaim(&table.connection, &marks).unwrap();
     let claimed = facts.iter().filter(|facts| facts.state == StoredState::Leased).count();
     let expected = before.iter().cloned().map(|(facts, mark)| {
         let trace = facts.crash_trace(mark, u32::try_from(claimed).unwrap()).filter(|_| crashed);
@@ -54,7 +54,7 @@ fn hub_14_a_restart_is_the_function_for_every_row() {
     }
     let mut table = Table::new();
     table.insert(&row(StoredState::Leased), USUAL);
-    crash::reclaim(&table.connection, &[]).unwrap();
+    write::restart::reclaim(&table.connection, &[]).unwrap();
     assert_proved(&[SUSPECT_UNWATCHED]);
 }
 
@@ -70,7 +70,7 @@ fn hub_14_guilt_is_the_function_for_every_row() {
     let before = every_row([epoch, epoch - 1]);
     table.insert_all(&before);
     table.connection.execute("INSERT INTO requests SELECT number, x'' FROM deliveries", []).unwrap();
-    let found = crash::quarantine_candidates(&table.connection, epoch).unwrap();
+    let found = read::restart::quarantine_candidates(&table.connection, epoch).unwrap();
     let found: Vec<_> = found.into_iter().map(|(stored, _)| stored.id).collect();
     let numbered = (1..).zip(&before);
     let guilty: Vec<_> = numbered

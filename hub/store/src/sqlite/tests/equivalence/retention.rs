@@ -5,9 +5,9 @@ use seawall_hub_core::domain::dead_letter::LetterState;
 use seawall_hub_core::domain::retention::{EndedDelivery, Limits, PruneFacts};
 use seawall_hub_core::port::store::PruneTarget;
 
-use super::super::super::set_based::{IS_OLD, PRUNE_KEYS};
 use super::*;
 use crate::record::StoredNumber;
+use crate::sqlite::write::set_based::{IS_OLD, PRUNE_KEYS};
 
 const LIMITS: Limits =
     Limits { now: NOW, delivered: Millis(NOW.0 - 70), discarded: Millis(NOW.0 - 300), audit: NOW };

@@ -4,19 +4,19 @@ use rusqlite::params;
 use seawall_hub_core::domain::delivery::{OrderFacts, StoredState};
 use seawall_hub_core::port::store::{NewDelivery, StoreError};
 
-use super::changes::UnitApplier;
-use super::rows;
-use super::unit_of_work::translate;
 use crate::record::StoredNumber;
 use crate::sql::sql;
+use crate::sqlite::engine::writer::translate;
+use crate::sqlite::rows;
+use crate::sqlite::write::UnitApplier;
 
 /// Turns a dead letter that holds its order into one that does not.
-pub(super) const STOP_HOLDING: &str =
+pub(crate) const STOP_HOLDING: &str =
     sql!("UPDATE deliveries SET state = " DEAD " WHERE number = ?1 AND state = " HOLDING);
 
 impl UnitApplier<'_> {
     /// Whether a delivery of the order occupies it.
-    pub(super) fn is_order_busy(&self, new: &NewDelivery) -> Result<bool, StoreError> {
+    pub(crate) fn is_order_busy(&self, new: &NewDelivery) -> Result<bool, StoreError> {
         let Some(order) = &new.order else { return Ok(false) };
         let sql =
             sql!("SELECT 1 FROM deliveries WHERE rule = ?1 AND ordering = ?2 AND " OCCUPIES_ORDER " LIMIT 1");
@@ -24,7 +24,7 @@ impl UnitApplier<'_> {
     }
 
     /// Returns what waits in the order of a delivery that has just ended. It was the active one, so no other is.
-    pub(super) fn order_behind(&self, ended: i64) -> Result<OrderFacts, StoreError> {
+    pub(crate) fn order_behind(&self, ended: i64) -> Result<OrderFacts, StoreError> {
         let first_waiting = self.find(
             sql!(
                 "SELECT b.number, b.state FROM deliveries a JOIN deliveries b ON b.rule = a.rule AND b.ordering = a.ordering
@@ -49,7 +49,7 @@ impl UnitApplier<'_> {
     }
 
     /// Starts a blocked delivery whose turn has come.
-    pub(super) fn start_in_order(&self, number: u64, becomes: StoredState) -> Result<(), StoreError> {
+    pub(crate) fn start_in_order(&self, number: u64, becomes: StoredState) -> Result<(), StoreError> {
         self.run(
             "UPDATE deliveries SET state = ?2, epoch = ?3 WHERE number = ?1",
             params![number.cast_signed(), becomes.to_number(), self.start.epoch.cast_signed()],
@@ -58,17 +58,17 @@ impl UnitApplier<'_> {
     }
 
     /// Releases the order that a dead letter holds up.
-    pub(super) fn release_order(&mut self, number: i64) -> Result<(), StoreError> {
+    pub(crate) fn release_order(&mut self, number: i64) -> Result<(), StoreError> {
         if self.run(STOP_HOLDING, [number])? > 0 { self.start_next(number) } else { Ok(()) }
     }
 
     /// Starts the next delivery in the order of this one, unless another is active or a dead letter holds it up.
-    pub(super) fn start_next(&self, number: i64) -> Result<(), StoreError> {
+    pub(crate) fn start_next(&self, number: i64) -> Result<(), StoreError> {
         self.start_replayed(number, None)
     }
 
     /// Starts the next delivery in the order of a dead letter that was replayed: the replay, if it is in the same order.
-    pub(super) fn start_replayed(
+    pub(crate) fn start_replayed(
         &self,
         dead: i64,
         replay: Option<(i64, StoredState)>,

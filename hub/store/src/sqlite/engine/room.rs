@@ -36,7 +36,7 @@ thread_local! {
 const LATELY: Duration = Duration::from_secs(10);
 
 /// Sets the database that this thread writes to.
-pub(super) fn is_of(database: Option<&str>, clock: &Clock) {
+pub(crate) fn is_of(database: Option<&str>, clock: &Clock) {
     let folder = database.and_then(|path| Path::new(path).parent());
     PLACE.with_borrow_mut(|place| {
         *place = folder.map(|folder| WriterPlace { folder: folder.to_owned(), clock: clock.clone() });
@@ -44,7 +44,7 @@ pub(super) fn is_of(database: Option<&str>, clock: &Clock) {
 }
 
 /// Whether the disk that this thread writes to is full, or was a moment ago.
-pub(super) fn is_short() -> bool {
+pub(crate) fn is_short() -> bool {
     PLACE.with_borrow(|place| {
         let Some(WriterPlace { folder, clock }) = place else { return false };
         let now = clock.precise();

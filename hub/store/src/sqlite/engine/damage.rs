@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use seawall_hub_core::port::store::StoreError;
 
-use super::SqliteInner;
-use super::unit_of_work::translate;
+use crate::sqlite::SqliteInner;
+use crate::sqlite::engine::writer::translate;
 
 impl SqliteInner {
     /// Accepts nothing more once something can't be read, and logs that once.
-    pub(super) fn notice_damage(&self, error: &StoreError) {
+    pub(crate) fn notice_damage(&self, error: &StoreError) {
         if let StoreError::Damaged(reason) = error
             && self.queue.damage(reason)
         {
@@ -35,7 +35,7 @@ fn note(database: &Path, reason: &str) {
 }
 
 /// Returns the damage that an earlier process noted, if it is still there. The note of a repaired database is removed.
-pub(super) fn found(database: &Path, connection: &Connection) -> Option<StoreError> {
+pub(crate) fn found(database: &Path, connection: &Connection) -> Option<StoreError> {
     let note = note_of(database);
     if !note.exists() {
         return None;
@@ -57,8 +57,8 @@ pub(super) fn found(database: &Path, connection: &Connection) -> Option<StoreErr
 
 #[cfg(test)]
 mod tests {
-    use super::super::Sqlite;
     use super::*;
+    use crate::sqlite::Sqlite;
 
     /// PRM-8: a note beside a database that is sound goes, and nothing is refused.
     #[test]

@@ -11,10 +11,10 @@ use seawall_hub_core::sync::Lock;
 use tokio::sync::Notify;
 use tokio::sync::oneshot::Sender;
 
-use super::unit_of_work::refuse;
+use crate::sqlite::engine::writer::refuse;
 
 /// A job for the writer.
-pub(super) enum WriteJob {
+pub(crate) enum WriteJob {
     Commit(UnitOfWork, Sender<Result<CommitResult, StoreError>>),
     /// Claims the deliveries that are due.
     Take(Millis, Vec<LaneCapacity>, Sender<Result<Vec<StoredDelivery>, StoreError>>),
@@ -29,7 +29,7 @@ const LANES: usize = 4;
 /// would fill its disk.
 const PATIENCE: u32 = 16;
 
-pub(super) struct WriteQueue {
+pub(crate) struct WriteQueue {
     state: Lock<WriteQueueState>,
     filled: Condvar,
     broke: Notify,
@@ -65,11 +65,11 @@ impl WriteQueueState {
 }
 
 impl WriteQueue {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         WriteQueue { state: Lock::default(), filled: Condvar::new(), broke: Notify::new() }
     }
 
-    pub(super) fn put(&self, lane: WritePriority, work: WriteJob) -> Result<(), StoreError> {
+    pub(crate) fn put(&self, lane: WritePriority, work: WriteJob) -> Result<(), StoreError> {
         let mut state = self.lock();
         if let Some(reason) = &state.broken {
             return Err(StoreError::Broken(reason.clone()));
@@ -93,7 +93,7 @@ impl WriteQueue {
     /// Commits what queues up, again and again, until the queue is closed and empty. An error of `commit` closes it: whether
     /// the last commit is on the disk is not known then, and a later one might acknowledge what is not there. The next start reads
     /// what is.
-    pub(super) fn drain(&self, commit: impl Fn(Vec<WriteJob>) -> Result<(), String>) {
+    pub(crate) fn drain(&self, commit: impl Fn(Vec<WriteJob>) -> Result<(), String>) {
         loop {
             let together = self.take();
             if together.is_empty() {
@@ -124,22 +124,22 @@ impl WriteQueue {
     }
 
     /// Returns the length of each lane.
-    pub(super) fn waiting(&self) -> [usize; LANES] {
+    pub(crate) fn waiting(&self) -> [usize; LANES] {
         self.lock().lanes.each_ref().map(VecDeque::len)
     }
 
     /// Returns the number of units that found their lane full.
-    pub(super) fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.lock().refused
     }
 
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_one();
     }
 
     /// Closes the queue, and tells all who wait the reason.
-    pub(super) fn break_off(&self, reason: &str) {
+    pub(crate) fn break_off(&self, reason: &str) {
         let mut state = self.lock();
         state.broken = Some(reason.to_owned());
         state.closed = true;
@@ -152,19 +152,19 @@ impl WriteQueue {
 
     /// Accepts only outcomes from now on: sent deliveries are not sent again, and nothing else is promised. Returns true the
     /// first time.
-    pub(super) fn damage(&self, reason: &str) -> bool {
+    pub(crate) fn damage(&self, reason: &str) -> bool {
         let mut state = self.lock();
         let first = state.damaged.is_none();
         state.damaged.get_or_insert_with(|| reason.to_owned());
         first
     }
 
-    pub(super) fn damaged(&self) -> Option<String> {
+    pub(crate) fn damaged(&self) -> Option<String> {
         self.lock().damaged.clone()
     }
 
     /// Waits until the queue is closed, and returns the reason.
-    pub(super) async fn broken(&self) -> String {
+    pub(crate) async fn broken(&self) -> String {
         loop {
             // Before the look, so that nothing is missed between the two.
             let told = self.broke.notified();

@@ -12,7 +12,7 @@ use seawall_hub_core::port::store::{StoreError, StoreHealth};
 use tracing::{error, info};
 
 /// Counts and logs the commits, on the thread that makes them.
-pub(super) struct CommitTelemetry {
+pub(crate) struct CommitTelemetry {
     clock: Clock,
     good: Counter,
     failed: Counter,
@@ -21,7 +21,7 @@ pub(super) struct CommitTelemetry {
 }
 
 impl CommitTelemetry {
-    pub(super) fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: Clock) -> Self {
         CommitTelemetry {
             clock,
             good: counter!(metric_names::COMMITS, "outcome" => "success"),
@@ -31,16 +31,16 @@ impl CommitTelemetry {
         }
     }
 
-    pub(super) fn clock(&self) -> &Clock {
+    pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    pub(super) fn now(&self) -> Tick {
+    pub(crate) fn now(&self) -> Tick {
         self.clock.precise()
     }
 
     /// Records a commit of a number of units, or its failure.
-    pub(super) fn ended(&self, units: usize, began: Tick, well: bool) {
+    pub(crate) fn ended(&self, units: usize, began: Tick, well: bool) {
         if !well {
             self.failed.increment(1);
             return;
@@ -52,7 +52,7 @@ impl CommitTelemetry {
 }
 
 /// Logs whether there is room on the disk.
-pub(super) struct DiskTelemetry {
+pub(crate) struct DiskTelemetry {
     clock: Clock,
     full: AtomicBool,
     no_room: AtomicU64,
@@ -65,7 +65,7 @@ pub(super) struct DiskTelemetry {
 
 impl DiskTelemetry {
     /// Watches the disk of the database at this path.
-    pub(super) fn new(database: &Path, clock: Clock) -> Self {
+    pub(crate) fn new(database: &Path, clock: Clock) -> Self {
         let mut wal = database.as_os_str().to_owned();
         wal.push("-wal");
         DiskTelemetry {
@@ -80,7 +80,7 @@ impl DiskTelemetry {
     }
 
     /// Records the result of a unit.
-    pub(super) fn answered<T>(&self, answer: &Result<T, StoreError>) {
+    pub(crate) fn answered<T>(&self, answer: &Result<T, StoreError>) {
         if matches!(answer, Err(StoreError::Full)) {
             self.no_room.fetch_add(1, Ordering::Relaxed);
         }
@@ -113,12 +113,12 @@ impl DiskTelemetry {
     }
 
     /// Records that part of the stored data can't be read.
-    pub(super) fn damaged(&self, error: &StoreError) {
+    pub(crate) fn damaged(&self, error: &StoreError) {
         error!(target: "seawall", cause = %error, action = "ManualReview", "[Store][Read] Failed!");
     }
 
     /// Returns the health of the store; `refused` units found their lane full.
-    pub(super) fn health(&self, refused: u64) -> StoreHealth {
+    pub(crate) fn health(&self, refused: u64) -> StoreHealth {
         let (no_room, failed) = (self.no_room.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed));
         let full = self.full.load(Ordering::Relaxed);
         StoreHealth { full, no_room, refused, failed, free_bytes: self.free() }
@@ -140,7 +140,7 @@ impl DiskTelemetry {
         self.lines[kind].pass(self.clock.now())
     }
 
-    pub(super) fn record_gauges(&self, waiting: [usize; 4]) {
+    pub(crate) fn record_gauges(&self, waiting: [usize; 4]) {
         for (lane, waiting) in ["ingest", "outcomes", "admin", "retention"].into_iter().zip(waiting) {
             gauge!(metric_names::STORE_QUEUE, "lane" => lane).set(waiting as f64);
         }
@@ -152,12 +152,12 @@ impl DiskTelemetry {
         gauge!(metric_names::STORE_SIZE).set(size(&self.database));
     }
 
-    pub(super) fn opened(&self, epoch: u64, began: Tick) {
+    pub(crate) fn opened(&self, epoch: u64, began: Tick) {
         let duration = Took(self.clock.precise().since(began));
         info!(target: "seawall", epoch, %duration, "[Store][Open] Success.");
     }
 
-    pub(super) fn now(&self) -> Tick {
+    pub(crate) fn now(&self) -> Tick {
         self.clock.precise()
     }
 }

@@ -1,67 +1,29 @@
-//! Incidents of alert rules, and their notices.
+//! Incidents of alert rules, and what rules observe.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_hub_core::domain::alert::{Acknowledgement, ConditionKind, Incident, Mute, Resolution, Severity};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{IncidentFilter, Page, PageRequest, StoreError};
+use seawall_hub_core::port::store::{IncidentFilter, Page, PageRequest};
 
-use super::changes::UnitApplier;
-use super::lists::page_of;
-use super::rows;
 use crate::record;
-
-impl UnitApplier<'_> {
-    pub(super) fn put_incident(&self, incident: &Incident) -> Result<(), StoreError> {
-        let Incident { resolved, acknowledged, muted, .. } = incident;
-        self.run(
-            "INSERT INTO incidents
-             (id, live, rule, kind, severity, service, opened, updated, resolved, because, value, summary, seen_by,
-              seen_at, seen_reason, muted_until, muted_reason, told, notices)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
-             ON CONFLICT (id) DO UPDATE SET live = ?2, updated = ?8, resolved = ?9, because = ?10, value = ?11,
-             summary = ?12, seen_by = ?13, seen_at = ?14, seen_reason = ?15, muted_until = ?16, muted_reason = ?17,
-             told = ?18, notices = ?19",
-            params![
-                incident.id,
-                incident.is_live(),
-                incident.rule.as_str(),
-                incident.kind.word(),
-                incident.severity.word(),
-                incident.service.as_ref().map(Slug::as_str),
-                incident.opened.0,
-                incident.updated.0,
-                resolved.as_ref().map(|resolved| resolved.at.0),
-                resolved.as_ref().map(|resolved| &resolved.because),
-                incident.value,
-                incident.summary,
-                acknowledged.as_ref().map(|seen| &seen.who),
-                acknowledged.as_ref().map(|seen| seen.at.0),
-                acknowledged.as_ref().and_then(|seen| seen.reason.as_ref()),
-                muted.as_ref().map(|mute| mute.until.0),
-                muted.as_ref().map(|mute| &mute.reason),
-                incident.notified,
-                record::notices_to_text(&incident.notices)
-            ],
-        )?;
-        Ok(())
-    }
-}
+use crate::sqlite::read::page::page_of;
+use crate::sqlite::rows;
 
 const INCIDENT: &str = "number, id, rule, kind, severity, service, opened, updated, resolved, because, value, summary, seen_by, \
                         seen_at, seen_reason, muted_until, muted_reason, told, notices";
 
-pub(super) fn live_incidents(connection: &Connection) -> rusqlite::Result<Vec<Incident>> {
+pub(crate) fn live_incidents(connection: &Connection) -> rusqlite::Result<Vec<Incident>> {
     let sql = format!("SELECT {INCIDENT} FROM incidents WHERE live = 1 ORDER BY number");
     connection.prepare_cached(&sql)?.query_map([], incident_row)?.collect()
 }
 
-pub(super) fn incident(connection: &Connection, id: &str) -> rusqlite::Result<Option<Incident>> {
+pub(crate) fn incident(connection: &Connection, id: &str) -> rusqlite::Result<Option<Incident>> {
     let sql = format!("SELECT {INCIDENT} FROM incidents WHERE id = ?1");
     connection.prepare_cached(&sql)?.query_row([id], incident_row).optional()
 }
 
-pub(super) fn incidents(
+pub(crate) fn incidents(
     connection: &Connection,
     filter: &IncidentFilter,
     page: PageRequest,
@@ -70,7 +32,7 @@ pub(super) fn incidents(
     page_of(connection, &sql, page, None, incident_row, |incident| filter.takes(incident))
 }
 
-pub(super) fn dead_since(
+pub(crate) fn dead_since(
     connection: &Connection,
     since: Millis,
     most: u32,

@@ -2,23 +2,23 @@
 
 use rusqlite::{Row, params};
 use seawall_hub_core::domain::dead_letter::{
-    FailureSignature, FailureSummary, Fingerprint, GroupChange, GroupFacts, LetterAction, LetterChange,
-    LetterCounts, LetterState,
+    FailureSignature, FailureSummary, Fingerprint, GroupChange, GroupFacts, LetterChange, LetterCounts,
+    LetterState,
 };
 use seawall_hub_core::domain::delivery::{DeadLetterReason, Disposition};
 use seawall_hub_core::domain::operation::OperationProgress;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{Annotation, LetterMove, StoreError};
+use seawall_hub_core::port::store::{Annotation, LetterAction, LetterMove, StoreError};
 
-use super::changes::UnitApplier;
-use super::letters::LetterRow;
-use super::rows;
 use crate::record::{StoredNumber, fingerprint_to_number};
 use crate::sql::sql;
+use crate::sqlite::rows;
+use crate::sqlite::write::UnitApplier;
+use crate::sqlite::write::letters::LetterRow;
 
 impl UnitApplier<'_> {
     /// Adds a dead letter to its group. If it replays another dead letter, that one has failed again.
-    pub(super) fn add_dead_letter(
+    pub(crate) fn add_dead_letter(
         &mut self,
         delivery: i64,
         at: Millis,
@@ -165,7 +165,7 @@ impl UnitApplier<'_> {
     }
 
     /// Changes the state of a dead letter, and the counts of its group.
-    pub(super) fn set_state(&self, letter: LetterRow, to: LetterState) -> Result<(), StoreError> {
+    pub(crate) fn set_state(&self, letter: LetterRow, to: LetterState) -> Result<(), StoreError> {
         let LetterRow { number, grouping, state: from, .. } = letter;
         if from == to {
             return Ok(());
@@ -179,7 +179,7 @@ impl UnitApplier<'_> {
 
     /// Records an attempt of a replay in its dead letter and its operation. For a replay that was given up, its own dead letter
     /// has done that.
-    pub(super) fn replay_tried(
+    pub(crate) fn replay_tried(
         &self,
         replay: i64,
         attempt_number: u32,
@@ -238,7 +238,7 @@ impl UnitApplier<'_> {
     }
 
     /// Applies an action to a dead letter. It reads before it writes.
-    pub(super) fn move_letter(&mut self, moved: &LetterMove) -> Result<(), StoreError> {
+    pub(crate) fn move_letter(&mut self, moved: &LetterMove) -> Result<(), StoreError> {
         let letter = self.letter(moved.dead)?;
         let change = self.change_of(letter, moved.to)?;
         let change = change.map_err(|state| StoreError::WrongState(state.word()))?;
@@ -246,7 +246,7 @@ impl UnitApplier<'_> {
     }
 
     /// Returns what an action does to a dead letter, or the state that does not allow it.
-    pub(super) fn change_of(
+    pub(crate) fn change_of(
         &self,
         letter: LetterRow,
         action: LetterAction,
@@ -263,7 +263,7 @@ impl UnitApplier<'_> {
         Ok(letter.state.apply(action, replay))
     }
 
-    pub(super) fn change_letter(
+    pub(crate) fn change_letter(
         &mut self,
         letter: LetterRow,
         change: LetterChange,
@@ -296,7 +296,7 @@ impl UnitApplier<'_> {
     }
 
     /// Removes a dead letter from the index and from its group.
-    pub(super) fn forget(&self, number: i64) -> Result<(), StoreError> {
+    pub(crate) fn forget(&self, number: i64) -> Result<(), StoreError> {
         let found = self.find(
             "DELETE FROM dead_letters WHERE delivery = ?1 RETURNING grouping, standing, indexed",
             [number],
@@ -310,7 +310,7 @@ impl UnitApplier<'_> {
     }
 
     /// Writes a note or a state. Each is one statement: a missing row is not changed.
-    pub(super) fn note(&self, note: &Annotation) -> Result<(), StoreError> {
+    pub(crate) fn note(&self, note: &Annotation) -> Result<(), StoreError> {
         let changed = match note {
             Annotation::Letter { dead, note } => {
                 self.letter(*dead)?;

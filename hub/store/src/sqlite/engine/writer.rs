@@ -7,15 +7,15 @@ use rusqlite::{Connection, Error, ffi};
 use seawall::Clock;
 use seawall_hub_core::port::store::{Change, CommitResult, StoreError, StoredDelivery};
 
-use super::changes::UnitApplier;
-use super::queue::{WriteJob, WriteQueue};
-use super::room;
-use super::schema::StartInfo;
-use super::telemetry::CommitTelemetry;
 use crate::record::UnreadableRow;
+use crate::sqlite::engine::queue::{WriteJob, WriteQueue};
+use crate::sqlite::engine::room;
+use crate::sqlite::engine::schema::StartInfo;
+use crate::sqlite::engine::telemetry::CommitTelemetry;
+use crate::sqlite::write::UnitApplier;
 use crate::steps::Steps;
 
-pub(super) struct Writer {
+pub(crate) struct Writer {
     connection: Connection,
     start: StartInfo,
     queue: Arc<WriteQueue>,
@@ -24,10 +24,10 @@ pub(super) struct Writer {
 }
 
 /// Sends the result of a unit, when it is on the disk and not before.
-pub(super) type CommitReply = Box<dyn FnOnce(Result<(), StoreError>)>;
+pub(crate) type CommitReply = Box<dyn FnOnce(Result<(), StoreError>)>;
 
 impl Writer {
-    pub(super) fn new(
+    pub(crate) fn new(
         connection: Connection,
         start: StartInfo,
         queue: Arc<WriteQueue>,
@@ -37,19 +37,19 @@ impl Writer {
         Writer { connection, start, queue, steps, watch: CommitTelemetry::new(clock) }
     }
 
-    pub(super) fn run(self) {
+    pub(crate) fn run(self) {
         let _last = PanicGuard(&self.queue);
         room::is_of(self.connection.path(), self.watch.clock());
         self.queue.drain(|together| self.commit(together));
     }
 
     /// Commits a batch. An error means that the store is broken.
-    pub(super) fn commit(&self, together: Vec<WriteJob>) -> Result<(), String> {
+    pub(crate) fn commit(&self, together: Vec<WriteJob>) -> Result<(), String> {
         let (units, began) = (together.len(), self.watch.now());
         let (mut work, mut replies) = (together.into_iter(), Vec::new());
         let outcome = self.begin().and_then(|()| work.try_for_each(|work| self.apply(work, &mut replies)));
         #[cfg(seawall_sabotage)]
-        let mut replies = super::sabotage::tell_early(replies);
+        let mut replies = crate::sqlite::engine::sabotage::tell_early(replies);
         let outcome = outcome.and_then(|()| self.end());
         self.watch.ended(units, began, outcome.is_ok());
         replies.drain(..).for_each(|reply| reply(outcome.clone()));
@@ -173,7 +173,7 @@ impl Drop for PanicGuard<'_> {
 }
 
 /// Runs the first unit of each start, as a whole or not at all.
-pub(super) fn at_start<T>(
+pub(crate) fn at_start<T>(
     connection: &mut Connection,
     apply: impl FnOnce(&Connection) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
@@ -183,14 +183,14 @@ pub(super) fn at_start<T>(
     Ok(done)
 }
 
-pub(super) fn refuse(work: WriteJob, error: &StoreError) {
+pub(crate) fn refuse(work: WriteJob, error: &StoreError) {
     match work {
         WriteJob::Commit(_, reply) => drop(reply.send(Err::<CommitResult, _>(error.clone()))),
         WriteJob::Take(.., reply) => drop(reply.send(Err::<Vec<StoredDelivery>, _>(error.clone()))),
     }
 }
 
-pub(super) fn translate(error: &Error) -> StoreError {
+pub(crate) fn translate(error: &Error) -> StoreError {
     match error.sqlite_error().map(|error| error.extended_code) {
         // The second is what a full disk looks like to the index of the log, which is a file too.
         Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_SHMSIZE) => StoreError::Full,
@@ -204,7 +204,7 @@ pub(super) fn translate(error: &Error) -> StoreError {
 }
 
 /// Returns the reason of an error. A row that can't be read says by itself which it is.
-pub(super) fn reason(error: &Error) -> String {
+pub(crate) fn reason(error: &Error) -> String {
     match error {
         Error::FromSqlConversionFailure(_, _, source) if source.is::<UnreadableRow>() => source.to_string(),
         _ => error.to_string(),
@@ -212,7 +212,7 @@ pub(super) fn reason(error: &Error) -> String {
 }
 
 /// Whether a write has failed, and not a sync: nothing that was committed before is in doubt.
-pub(super) fn is_write(error: &Error) -> bool {
+pub(crate) fn is_write(error: &Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_WRITE)
 }
 
@@ -240,8 +240,8 @@ mod tests {
     use tempfile::TempDir;
     use tokio::sync::oneshot::{self, Receiver};
 
-    use super::super::schema;
     use super::*;
+    use crate::sqlite::engine::schema;
 
     type Answer = Receiver<Result<CommitResult, StoreError>>;
 

@@ -3,12 +3,12 @@
 //! They are put into the index in a lane that waits for all others, so that a wave of failures costs those who send events
 //! nothing. Until then a dead letter is found by everything but its words, and whoever searches is told how many are missing.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::port::store::StoreError;
 
-use super::changes::UnitApplier;
-use super::unit_of_work::translate;
+use crate::sqlite::engine::writer::translate;
+use crate::sqlite::write::UnitApplier;
 
 /// The maximum size of the indexed text of a dead letter in bytes.
 const WORDS_MAX: usize = 64 * 1024;
@@ -16,7 +16,7 @@ const WORDS_MAX: usize = 64 * 1024;
 const ANSWER_MAX: usize = 4 * 1024;
 
 impl UnitApplier<'_> {
-    pub(super) fn index(&mut self, most: u32) -> Result<(), StoreError> {
+    pub(crate) fn index(&mut self, most: u32) -> Result<(), StoreError> {
         let numbers: Vec<i64> = self
             .prepare("SELECT delivery FROM dead_letters WHERE indexed = 0 LIMIT ?1")?
             .query_map([most], |row| row.get(0))
@@ -67,10 +67,4 @@ impl UnitApplier<'_> {
         add(&payload, WORDS_MAX);
         Ok(words)
     }
-}
-
-/// Counts the dead letters that are not indexed yet.
-pub(super) fn unindexed(connection: &Connection) -> rusqlite::Result<u64> {
-    let mut count = connection.prepare_cached("SELECT count(*) FROM dead_letters WHERE indexed = 0")?;
-    count.query_row([], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
 }

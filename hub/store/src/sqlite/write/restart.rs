@@ -2,24 +2,23 @@
 //!
 //! The rules are in `seawall_hub_core::domain::delivery::suspects`. Here is how they are kept: `crashes` counts how often a delivery was in hand
 //! at a crash since its last outcome, and makes it watched. `against` and `step` are what speaks against it, by the marks that
-//! the process has left (see `steps.rs`). A convict stays leased to the epoch that has ended until it is given up.
+//! the process has left (see `crate::steps`). A convict stays leased to the epoch that has ended until it is given up.
 //! Nobody who is delivered at once is ever written to for this.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, CrashTrace, FEW, HandlingStep, Suspicion};
-use seawall_hub_core::port::store::{CrashHistory, StoreError, StoredDelivery};
+use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, CrashTrace, FEW, Suspicion};
+use seawall_hub_core::port::store::StoreError;
 
-use super::changes::UnitApplier;
-use super::lists::database;
-use super::rows::{self, FACTS, REQUEST, STORED, STORED_COLUMNS};
-use super::set_based::{GUILTY, RESTART, SUSPECT_UNWATCHED};
 use crate::record;
 use crate::sql::sql;
+use crate::sqlite::rows::{self, FACTS};
+use crate::sqlite::write::UnitApplier;
+use crate::sqlite::write::set_based::{RESTART, SUSPECT_UNWATCHED};
 use crate::steps::Mark;
 
 /// Makes the deliveries due at once that the process before had claimed, apart from those to quarantine. It must come before the
 /// epoch changes.
-pub(super) fn reclaim(connection: &Connection, marks: &[Mark]) -> rusqlite::Result<()> {
+pub(crate) fn reclaim(connection: &Connection, marks: &[Mark]) -> rusqlite::Result<()> {
     let (epoch, crashed): (i64, bool) =
         connection.query_row("SELECT epoch, epoch <> stopped FROM meta", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
@@ -56,31 +55,9 @@ fn suspect(connection: &Connection, epoch: i64, marks: &[Mark]) -> rusqlite::Res
     Ok(())
 }
 
-/// Lists the deliveries that the last crash proved guilty.
-pub(super) fn quarantine_candidates(
-    connection: &Connection,
-    epoch: u64,
-) -> rusqlite::Result<Vec<(StoredDelivery, CrashHistory)>> {
-    let database = database(connection)?;
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT {STORED}, {REQUEST}, d.against, coalesce(d.starts, ''), d.step FROM deliveries d JOIN events e ON e.number = d.event
-         JOIN requests r ON r.delivery = d.number WHERE {GUILTY}"
-    ))?;
-    let convict = |row: &rusqlite::Row<'_>| {
-        let step = HandlingStep::of(row.get(STORED_COLUMNS + 4)?);
-        let evidence = CrashHistory {
-            crashes: row.get(STORED_COLUMNS + 2)?,
-            starts: row.get(STORED_COLUMNS + 3)?,
-            step: step.ok_or_else(|| rows::strange(STORED_COLUMNS + 4, "no step"))?,
-        };
-        Ok((rows::stored_row(row, database, Some(STORED_COLUMNS))?, evidence))
-    };
-    statement.query_map(params![epoch.cast_signed(), CRASHES_MAX], convict)?.collect()
-}
-
 impl UnitApplier<'_> {
     /// Records that the process stopped in an orderly way.
-    pub(super) fn record_stop(&self) -> Result<(), StoreError> {
+    pub(crate) fn record_stop(&self) -> Result<(), StoreError> {
         self.run("UPDATE meta SET stopped = ?1", [self.start.epoch.cast_signed()]).map(drop)
     }
 }

@@ -6,12 +6,12 @@ use rusqlite::params;
 use seawall_hub_core::domain::operation::{Operation, OperationId, OperationProgress, OperationState};
 use seawall_hub_core::port::store::{BulkItem, OperationStep, OperationTransition, ReplayChange, StoreError};
 
-use super::changes::UnitApplier;
-use super::dead_letter_reads::{OPERATION, operation_row};
 use crate::record::{self, StoredNumber};
+use crate::sqlite::read::operations::{OPERATION, operation_row};
+use crate::sqlite::write::UnitApplier;
 
 impl UnitApplier<'_> {
-    pub(super) fn begin_work(&mut self, operation: &Operation) -> Result<(), StoreError> {
+    pub(crate) fn begin_work(&mut self, operation: &Operation) -> Result<(), StoreError> {
         let OperationProgress { begun, skipped, tried, faltered, delivered, failed } = operation.progress;
         let numbers = [begun, skipped, tried, faltered, delivered, failed, operation.cursor, operation.total];
         let [begun, skipped, tried, faltered, delivered, failed, cursor, total] =
@@ -50,7 +50,7 @@ impl UnitApplier<'_> {
     }
 
     /// Changes the state of an operation. It reads before it writes.
-    pub(super) fn transition(&self, change: &OperationTransition) -> Result<(), StoreError> {
+    pub(crate) fn transition(&self, change: &OperationTransition) -> Result<(), StoreError> {
         let operation = self.operation(change.operation)?;
         let operation = operation.transition(change).map_err(|run| StoreError::WrongState(run.word()))?;
         let (_, plan) = record::bulk_action_to_row(&operation.task);
@@ -79,7 +79,7 @@ impl UnitApplier<'_> {
     }
 
     /// Applies a batch and stores the progress: both, or none. Dead letters that others have changed meanwhile are skipped.
-    pub(super) fn step(&mut self, step: &OperationStep) -> Result<(), StoreError> {
+    pub(crate) fn step(&mut self, step: &OperationStep) -> Result<(), StoreError> {
         let operation = self.operation(step.operation)?;
         let refused = |run: OperationState| StoreError::WrongState(run.word());
         if operation.run != OperationState::Running {

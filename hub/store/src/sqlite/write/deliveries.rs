@@ -1,69 +1,41 @@
-//! Changes of events and deliveries.
+//! Changes of deliveries.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use seawall_dist::deadletter::{Answer, Attempt};
 use seawall_hub_core::domain::dead_letter::FailureSummary;
 use seawall_hub_core::domain::delivery::{
-    Decision, DeliveryId, Disposition, InitialState, RuleStatus, StoredState, initial_state,
+    Decision, DeliveryId, Disposition, RuleStatus, StoredState, initial_state,
 };
-use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
-    Claim, DueTimes, LaneCapacity, NewDelivery, Settlement, StoreError, StoredDelivery,
+    Claim, InitialState, LaneCapacity, NewDelivery, Settlement, StoreError, StoredDelivery,
 };
 
-use super::changes::UnitApplier;
-use super::rows::{self, REQUEST, STORED, STORED_COLUMNS, WAITING_INDEX};
-use super::set_based::{
+use crate::record::{self, StoredNumber};
+use crate::sqlite::engine::writer::translate;
+use crate::sqlite::rows::{self, REQUEST, STORED, STORED_COLUMNS};
+use crate::sqlite::write::UnitApplier;
+use crate::sqlite::write::set_based::{
     CLAIM, DUE_FRESH, DUE_STALLED, DUE_WAITING, RETURN, SETTLE_DEAD, SETTLE_DELIVERED, SETTLE_HOLD,
     SETTLE_RETRY,
 };
-use super::unit_of_work::translate;
-use crate::record::{self, StoredNumber};
 
 /// A delivery to insert.
-pub(super) struct DeliveryInsert<'a> {
+pub(crate) struct DeliveryInsert<'a> {
     /// The row number of the event.
-    pub(super) event: i64,
-    pub(super) new: &'a NewDelivery,
-    pub(super) at: Millis,
-    pub(super) replay_of: Option<i64>,
+    pub(crate) event: i64,
+    pub(crate) new: &'a NewDelivery,
+    pub(crate) at: Millis,
+    pub(crate) replay_of: Option<i64>,
 }
 
 impl UnitApplier<'_> {
-    pub(super) fn add_event(&mut self, event: &Event, deliveries: &[NewDelivery]) -> Result<(), StoreError> {
-        let added = self.run(
-            "INSERT INTO events (id, kind, source, payload, fingerprint, accepted, trace, considered, filtered)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id, source) DO NOTHING",
-            params![
-                event.id,
-                event.kind.as_str(),
-                event.source,
-                &event.payload[..],
-                &event.fingerprint[..],
-                event.accepted.0,
-                event.trace,
-                event.considered,
-                event.filtered
-            ],
-        )?;
-        if added == 0 {
-            return Err(self.existing(event).unwrap_or_else(|error| translate(&error)));
-        }
-        let number = self.connection.last_insert_rowid();
-        for new in deliveries {
-            self.add_delivery(&DeliveryInsert { event: number, new, at: event.accepted, replay_of: None })?;
-        }
-        Ok(())
-    }
-
     /// Inserts a delivery, and returns its row number and its state. A new delivery that is claimed and has no ordering key needs
     /// no look at another row.
-    pub(super) fn add_delivery(
+    pub(crate) fn add_delivery(
         &mut self,
         born: &DeliveryInsert<'_>,
     ) -> Result<(i64, StoredState), StoreError> {
@@ -108,22 +80,8 @@ impl UnitApplier<'_> {
         self.find(sql, [rule.as_str()], |row| row.get(0)).map(RuleStatus::of)
     }
 
-    /// Returns what is stored of an event that was accepted before.
-    fn existing(&self, event: &Event) -> rusqlite::Result<StoreError> {
-        let mut find = self
-            .connection
-            .prepare_cached("SELECT number, fingerprint FROM events WHERE id = ?1 AND source = ?2")?;
-        let (number, fingerprint): (i64, [u8; 32]) =
-            find.query_row([&event.id, &event.source], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let mut deliveries = self.connection.prepare_cached(
-            "SELECT number FROM deliveries WHERE event = ?1 AND replay_of IS NULL ORDER BY number",
-        )?;
-        let deliveries = deliveries.query_map([number], |row| row.get(0).map(|number| self.name(number)))?;
-        Ok(StoreError::EventExists { fingerprint, deliveries: deliveries.collect::<rusqlite::Result<_>>()? })
-    }
-
     /// Settles a delivery that is claimed under the epoch of the settlement.
-    pub(super) fn settle(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
+    pub(crate) fn settle(&mut self, settlement: &Settlement) -> Result<(), StoreError> {
         let Settlement { claim, decision, attempt, failure, at, ordered, is_replay } = settlement;
         let (delivery, disposition) = (&claim.delivery, &decision.disposition);
         let number = delivery.number.cast_signed();
@@ -247,7 +205,7 @@ impl UnitApplier<'_> {
 
     /// Returns claimed deliveries to the store. Those of other claims stay as they are. A delivery that was attempted before
     /// was due, or its service has recovered: it is due again.
-    pub(super) fn return_to_store(&self, claims: &[Claim]) -> Result<(), StoreError> {
+    pub(crate) fn return_to_store(&self, claims: &[Claim]) -> Result<(), StoreError> {
         for Claim { delivery, epoch } in
             claims.iter().filter(|claim| claim.delivery.database == self.start.database)
         {
@@ -257,12 +215,12 @@ impl UnitApplier<'_> {
     }
 
     /// Claims due deliveries, the longest due first.
-    pub(super) fn due(&self, now: Millis, room: &[LaneCapacity]) -> rusqlite::Result<Vec<StoredDelivery>> {
+    pub(crate) fn due(&self, now: Millis, room: &[LaneCapacity]) -> rusqlite::Result<Vec<StoredDelivery>> {
         let mut fresh = self.connection.prepare_cached(DUE_FRESH)?;
         let mut waiting = self.connection.prepare_cached(DUE_WAITING)?;
         let mut stalled = self.connection.prepare_cached(DUE_STALLED)?;
         let mut take = self.connection.prepare_cached(CLAIM)?;
-        let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(0)?));
+        let pair = |row: &Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(0)?));
         let mut taken = Vec::new();
         for LaneCapacity { service, fresh: fresh_limit, retries: retry_limit, resume_before } in room {
             let (service, limit) =
@@ -288,31 +246,8 @@ impl UnitApplier<'_> {
     }
 }
 
-/// Returns when the next delivery of each service is due.
-pub(super) fn next_due(connection: &Connection) -> rusqlite::Result<Vec<DueTimes>> {
-    let mut found: BTreeMap<Slug, DueTimes> = BTreeMap::new();
-    for state in [StoredState::Queued, StoredState::Waiting, StoredState::Stalled] {
-        let number = state.to_number();
-        // The index has the services in order, so each step is one look into it, however many wait.
-        let mut first = connection.prepare_cached(&format!(
-            "SELECT service, due FROM deliveries
-             WHERE {WAITING_INDEX} AND state = {number} AND service > ?1 ORDER BY service, due LIMIT 1"
-        ))?;
-        let mut after = String::new();
-        let read = |row: &rusqlite::Row<'_>| Ok((rows::slug(row, 0)?, Millis(row.get(1)?)));
-        while let Some((service, due)) = first.query_row([&after], read).optional()? {
-            after = service.as_str().to_owned();
-            let entry =
-                found.entry(service.clone()).or_insert(DueTimes { service, fresh: None, retries: None });
-            let earliest = if state == StoredState::Queued { &mut entry.fresh } else { &mut entry.retries };
-            *earliest = Some(earliest.map_or(due, |before| before.min(due)));
-        }
-    }
-    Ok(found.into_values().collect())
-}
-
 /// Returns a delivery with its request, if it exists.
-pub(super) fn stored(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Option<StoredDelivery>> {
+pub(crate) fn stored(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Option<StoredDelivery>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
             "SELECT {STORED}, {REQUEST} FROM deliveries d JOIN events e ON e.number = d.event
@@ -320,7 +255,7 @@ pub(super) fn stored(connection: &Connection, id: DeliveryId) -> rusqlite::Resul
         )
     });
     let mut statement = connection.prepare_cached(&SQL)?;
-    let kept = |row: &rusqlite::Row<'_>| rows::stored_row(row, id.database, Some(STORED_COLUMNS));
+    let kept = |row: &Row<'_>| rows::stored_row(row, id.database, Some(STORED_COLUMNS));
     statement.query_row([id.number.cast_signed()], kept).optional()
 }
 

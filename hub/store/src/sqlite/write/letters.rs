@@ -9,27 +9,27 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{DeliverySelector, ReplayChange, StoreError};
 
-use super::changes::UnitApplier;
-use super::deliveries::DeliveryInsert;
-use super::orders::STOP_HOLDING;
-use super::rows;
-use super::set_based::{DEAD_LETTER, HELD_BY_RULE, PENDING_OF_SERVICE, RELEASE, START_ORDERS};
-use super::unit_of_work::translate;
 use crate::record::StoredNumber;
+use crate::sqlite::engine::writer::translate;
+use crate::sqlite::rows;
+use crate::sqlite::write::UnitApplier;
+use crate::sqlite::write::deliveries::DeliveryInsert;
+use crate::sqlite::write::orders::STOP_HOLDING;
+use crate::sqlite::write::set_based::{DEAD_LETTER, HELD_BY_RULE, PENDING_OF_SERVICE, RELEASE, START_ORDERS};
 
 /// The row of a dead letter.
 #[derive(Clone, Copy)]
-pub(super) struct LetterRow {
-    pub(super) number: i64,
-    pub(super) grouping: i64,
-    pub(super) state: LetterState,
+pub(crate) struct LetterRow {
+    pub(crate) number: i64,
+    pub(crate) grouping: i64,
+    pub(crate) state: LetterState,
     /// The operation that waits for its replay.
-    pub(super) operation: Option<i64>,
+    pub(crate) operation: Option<i64>,
 }
 
 impl LetterRow {
     /// Reads the columns `grouping`, `standing` and `operation`.
-    pub(super) fn read(number: i64, row: &Row<'_>) -> rusqlite::Result<Self> {
+    pub(crate) fn read(number: i64, row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(LetterRow {
             number,
             grouping: row.get(0)?,
@@ -41,7 +41,7 @@ impl LetterRow {
 
 impl UnitApplier<'_> {
     /// Returns the row of a dead letter, also of a deleted one.
-    pub(super) fn letter(&self, dead: DeliveryId) -> Result<LetterRow, StoreError> {
+    pub(crate) fn letter(&self, dead: DeliveryId) -> Result<LetterRow, StoreError> {
         let number = dead.number.cast_signed();
         let sql = "SELECT grouping, standing, operation FROM dead_letters WHERE delivery = ?1";
         let found = self.find(sql, [number], |row| LetterRow::read(number, row))?;
@@ -49,7 +49,7 @@ impl UnitApplier<'_> {
     }
 
     /// Inserts a delivery that is linked to the dead letter, and marks the dead letter: both, or none.
-    pub(super) fn replay(&mut self, replay: &ReplayChange) -> Result<(), StoreError> {
+    pub(crate) fn replay(&mut self, replay: &ReplayChange) -> Result<(), StoreError> {
         let found = self.letter(replay.dead)?;
         match found.state.may_replay(replay.again) {
             Ok(()) => self.replay_found(found, replay, None),
@@ -68,7 +68,7 @@ impl UnitApplier<'_> {
         }
     }
 
-    pub(super) fn replay_found(
+    pub(crate) fn replay_found(
         &mut self,
         found: LetterRow,
         replay: &ReplayChange,
@@ -103,7 +103,7 @@ impl UnitApplier<'_> {
         self.set_state(found, LetterState::Replaying)
     }
 
-    pub(super) fn dead_letter_all(
+    pub(crate) fn dead_letter_all(
         &mut self,
         whose: &DeliverySelector,
         most: u32,
@@ -141,7 +141,7 @@ impl UnitApplier<'_> {
     }
 
     /// Releases the held deliveries of a rule. Of each order only the first is released, and none where a replay is in progress.
-    pub(super) fn release_held(&mut self, rule: &Slug, most: u32) -> Result<(), StoreError> {
+    pub(crate) fn release_held(&mut self, rule: &Slug, most: u32) -> Result<(), StoreError> {
         let released = self.run(RELEASE, params![rule.as_str(), most])?;
         self.committed.touched += released;
         let left = self.find(&format!("{HELD_BY_RULE} LIMIT 1"), [rule.as_str()], |_| Ok(()))?;

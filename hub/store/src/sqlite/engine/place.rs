@@ -9,12 +9,12 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use seawall_hub_core::port::store::StoreError;
 
-use super::OpenError;
-use super::unit_of_work::translate;
+use crate::sqlite::OpenError;
+use crate::sqlite::engine::writer::translate;
 
-pub(super) const DATABASE: &str = "seawall.db";
+pub(crate) const DATABASE: &str = "seawall.db";
 /// The write-ahead log of the database.
-pub(super) const LOG: &str = "seawall.db-wal";
+pub(crate) const LOG: &str = "seawall.db-wal";
 /// Held by the process that uses the folder. It contains a text once there was a database.
 const LOCK: &str = "lock";
 const LOCK_TEXT: &str = "A hub keeps its database in this folder.\n";
@@ -24,7 +24,7 @@ const KEY: &str = "secret.key";
 const FOLD_WAIT: Duration = Duration::from_secs(2);
 
 /// Creates the folder for its owner only. The permissions of an existing one stay as they are, because they may be intended.
-pub(super) fn make_private(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -33,7 +33,7 @@ pub(super) fn make_private(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Creates the database file for its owner only; its log gets the same permissions.
-pub(super) fn make_file_private(path: &Path) -> std::io::Result<()> {
+pub(crate) fn make_file_private(path: &Path) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
@@ -42,7 +42,7 @@ pub(super) fn make_file_private(path: &Path) -> std::io::Result<()> {
 }
 
 /// Takes the lock of a folder, for as long as the file is open.
-pub(super) fn take_lock(folder: &Path) -> Result<File, OpenError> {
+pub(crate) fn take_lock(folder: &Path) -> Result<File, OpenError> {
     let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(LOCK));
     let lock = lock
         .map_err(|error| OpenError(format!("can't write to the folder `{}`: {error}", folder.display())))?;
@@ -69,7 +69,7 @@ fn is_ours(lock: &File) -> bool {
 }
 
 /// Writes into the lock that there is a database.
-pub(super) fn mark_lock(mut lock: &File) -> std::io::Result<()> {
+pub(crate) fn mark_lock(mut lock: &File) -> std::io::Result<()> {
     if lock.metadata()?.len() > 0 {
         return Ok(());
     }
@@ -79,7 +79,7 @@ pub(super) fn mark_lock(mut lock: &File) -> std::io::Result<()> {
 
 /// Refuses a folder where the database is gone and something that belongs to it is left: a new database would take over the log of
 /// the old one, with what was acknowledged last. A first start that was interrupted has left nothing but an empty lock.
-pub(super) fn refuse_without_database(folder: &Path) -> Result<(), OpenError> {
+pub(crate) fn refuse_without_database(folder: &Path) -> Result<(), OpenError> {
     let bytes = |name: &str| fs::metadata(folder.join(name)).ok().map(|file| file.len());
     let gone = match bytes(DATABASE) {
         None => "missing",
@@ -103,7 +103,7 @@ pub(super) fn refuse_without_database(folder: &Path) -> Result<(), OpenError> {
 }
 
 /// Checkpoints the write-ahead log, and empties it.
-pub(super) fn fold_log(database: &Path) -> Result<(), StoreError> {
+pub(crate) fn fold_log(database: &Path) -> Result<(), StoreError> {
     let fold = || -> rusqlite::Result<bool> {
         let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection.busy_timeout(FOLD_WAIT)?;

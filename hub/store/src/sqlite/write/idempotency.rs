@@ -5,15 +5,15 @@ use seawall_dist::idempotency::{Claim, ClaimDecision, Entry, KEPT, claim};
 use seawall_hub_core::port::store::{IdempotencyRecord, StoreError};
 use serde_json::Value;
 
-use super::changes::UnitApplier;
-use super::set_based::PRUNE_KEYS;
+use crate::sqlite::write::UnitApplier;
+use crate::sqlite::write::set_based::PRUNE_KEYS;
 
 /// The number of expired keys that go when another is stored.
 const EXPIRED_MAX: u32 = 4;
 
 impl UnitApplier<'_> {
     /// Checks whether a key is unused. Record and effect are one transaction, so nobody ever sees it in flight.
-    pub(super) fn once(&self, once: &IdempotencyRecord) -> Result<(), StoreError> {
+    pub(crate) fn once(&self, once: &IdempotencyRecord) -> Result<(), StoreError> {
         let found = self.find(
             "SELECT fingerprint, until, note, deliveries FROM once WHERE scope = ?1 AND key = ?2",
             [once.scope, &once.key],
@@ -31,7 +31,7 @@ impl UnitApplier<'_> {
     }
 
     /// Stores the key of an applied unit, and deletes some expired ones.
-    pub(super) fn remember(&self, once: &IdempotencyRecord) -> Result<(), StoreError> {
+    pub(crate) fn remember(&self, once: &IdempotencyRecord) -> Result<(), StoreError> {
         let numbers: Value = self.committed.deliveries.iter().map(|(id, _)| Value::from(id.number)).collect();
         self.run(PRUNE_KEYS, params![once.at.0, EXPIRED_MAX])?;
         // The name of what has begun is known only now.

@@ -1,55 +1,20 @@
 //! What is old: finding it beside the one who writes, and taking it out.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use seawall_hub_core::domain::retention::Limits;
-use seawall_hub_core::port::store::{PrunableEvents, PruneTarget, StoreError};
+use seawall_hub_core::port::store::{PruneTarget, StoreError};
 
-use super::changes::UnitApplier;
-use super::set_based::{IS_OLD, PRUNE_KEYS};
-use super::unit_of_work::translate;
+use crate::sqlite::engine::writer::translate;
+use crate::sqlite::write::UnitApplier;
+use crate::sqlite::write::set_based::{IS_OLD, PRUNE_KEYS};
 
-/// The number of events that are read at once, however few of them are old.
-const LOOKED_AT: usize = 1_000;
 /// The number of free pages that are kept for new rows.
 const FREE_KEPT: i64 = 1_024;
 /// The share of free pages that are kept, as one in this many of all.
 const FREE_SHARE: i64 = 4;
 
-/// Returns the query for old events. It reads the length of the payload, which stands before it, and not the payload.
-pub(super) fn old_sql() -> String {
-    format!(
-        "SELECT e.number, e.accepted, length(e.payload), {IS_OLD} FROM events e WHERE e.number > ?3 ORDER BY e.number LIMIT ?4"
-    )
-}
-
-pub(super) fn old_events(
-    connection: &Connection,
-    limits: Limits,
-    behind: u64,
-) -> rusqlite::Result<PrunableEvents> {
-    let mut statement = connection.prepare_cached(&old_sql())?;
-    let most = i64::try_from(LOOKED_AT).unwrap_or(i64::MAX);
-    let mut rows =
-        statement.query(params![limits.delivered.0, limits.discarded.0, behind.cast_signed(), most])?;
-    let (mut old, mut looked_at, mut last) = (PrunableEvents::default(), 0, behind);
-    while let Some(row) = rows.next()? {
-        // They are in the order of their arrival: behind the first that is young are others that are. One from the future says
-        // nothing about those behind it: the clock was wrong when it came.
-        let accepted = row.get::<_, i64>(1)?;
-        if accepted >= limits.delivered.max(limits.discarded).0 && accepted <= limits.now.0 {
-            return Ok(old);
-        }
-        (looked_at, last) = (looked_at + 1, row.get::<_, i64>(0)?.cast_unsigned());
-        if row.get(3)? {
-            old.found.push((last, row.get::<_, i64>(2)?.cast_unsigned()));
-        }
-    }
-    old.next = (looked_at == LOOKED_AT).then_some(last);
-    Ok(old)
-}
-
 impl UnitApplier<'_> {
-    pub(super) fn prune(&mut self, prune: &PruneTarget) -> Result<(), StoreError> {
+    pub(crate) fn prune(&mut self, prune: &PruneTarget) -> Result<(), StoreError> {
         self.committed.touched += match prune {
             PruneTarget::Events { numbers, limits } => self.prune_events(numbers, *limits)?,
             // The oldest first, and the newest never: its number must not be given out again. Work that has ended goes with what is

@@ -6,7 +6,7 @@
 use std::thread;
 use std::time::Duration;
 
-use super::unit_of_work::CommitReply;
+use crate::sqlite::engine::writer::CommitReply;
 
 /// The variable that names the mistake.
 const VARIABLE: &str = "SEAWALL_SABOTAGE";
@@ -16,12 +16,12 @@ fn is(mistake: &str) -> bool {
 }
 
 /// Makes commits that do not wait for the disk.
-pub(super) fn synchronous(right: &str) -> &str {
+pub(crate) fn synchronous(right: &str) -> &str {
     if is("synchronous-normal") { "NORMAL" } else { right }
 }
 
 /// Replies before the commit, which comes a little later, as on a busy disk.
-pub(super) fn tell_early(replies: Vec<CommitReply>) -> Vec<CommitReply> {
+pub(crate) fn tell_early(replies: Vec<CommitReply>) -> Vec<CommitReply> {
     if !is("acknowledge-before-commit") {
         return replies;
     }

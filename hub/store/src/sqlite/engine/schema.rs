@@ -4,17 +4,18 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode};
 use seawall_hub_core::port::store::StoreError;
 
-use super::unit_of_work::{at_start, is_write, translate};
-use super::{OpenError, crash};
+use crate::sqlite::OpenError;
+use crate::sqlite::engine::writer::{at_start, is_write, translate};
+use crate::sqlite::write::restart;
 use crate::steps::Mark;
 
 /// The data of one process start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StartInfo {
+pub(crate) struct StartInfo {
     /// The epoch: how often the database has been opened.
-    pub(super) epoch: u64,
+    pub(crate) epoch: u64,
     /// The id of the database, the first half of delivery ids.
-    pub(super) database: u64,
+    pub(crate) database: u64,
 }
 
 /// The migrations from an empty database to the current schema, one for each version. They are never changed, only added to.
@@ -46,7 +47,7 @@ fn fold_back(log: &Wal, pages: i32) -> rusqlite::Result<()> {
 }
 
 /// Migrates the database, and begins a new epoch. The marks are those that the process before has left.
-pub(super) fn prepare(connection: &mut Connection, marks: &[Mark]) -> Result<StartInfo, OpenError> {
+pub(crate) fn prepare(connection: &mut Connection, marks: &[Mark]) -> Result<StartInfo, OpenError> {
     let failed = |error: rusqlite::Error| match translate(&error) {
         StoreError::Damaged(reason) => OpenError(format!(
             "the database is damaged ({reason}); restore a backup into a new folder with `seawall restore`"
@@ -59,7 +60,7 @@ pub(super) fn prepare(connection: &mut Connection, marks: &[Mark]) -> Result<Sta
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     let synchronous = "FULL";
     #[cfg(seawall_sabotage)]
-    let synchronous = super::sabotage::synchronous(synchronous);
+    let synchronous = crate::sqlite::engine::sabotage::synchronous(synchronous);
     connection.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT).map_err(failed)?;
     connection.wal_hook(Some(fold_back));
@@ -74,7 +75,7 @@ pub(super) fn prepare(connection: &mut Connection, marks: &[Mark]) -> Result<Sta
             connection.execute_batch(sql)?;
             connection.pragma_update(None, "user_version", step)?;
         }
-        crash::reclaim(connection, marks)?;
+        restart::reclaim(connection, marks)?;
         connection.execute("UPDATE meta SET epoch = epoch + 1", [])?;
         connection.query_row("SELECT epoch, era FROM meta", [], |row| {
             Ok(StartInfo {
@@ -87,7 +88,7 @@ pub(super) fn prepare(connection: &mut Connection, marks: &[Mark]) -> Result<Sta
 }
 
 /// Checks that this program knows this version of the schema.
-pub(super) fn check_version(version: u32) -> Result<(), OpenError> {
+pub(crate) fn check_version(version: u32) -> Result<(), OpenError> {
     let known = STEPS.len();
     if version as usize <= known {
         return Ok(());
