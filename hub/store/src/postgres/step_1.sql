@@ -1,11 +1,16 @@
 -- Texts are compared byte by byte, as SQLite and Rust do, so that order does not depend on the locale of the server.
 -- Times are milliseconds since 1970, as in every store of the hub; only leases of nodes are times of the database.
 
--- One row: what holds for the whole database. A program that is older than `oldest_program` must not open it.
+-- One row: what holds for the whole database. A program that is older than `oldest_program` must not open it. `secret` is the
+-- fingerprint of the key that has sealed the secrets, so that a hub with another `secret.key` is refused. `imported` says which state of
+-- which folder `seawall migrate` has copied here, and `moved` where it has copied all of this: then no hub opens it any more.
 CREATE TABLE meta (
     one            boolean PRIMARY KEY DEFAULT true CHECK (one),
     oldest_program integer NOT NULL,
-    registry       bigint  NOT NULL
+    registry       bigint  NOT NULL,
+    secret         bytea,
+    imported       text    COLLATE "C",
+    moved          text    COLLATE "C"
 );
 INSERT INTO meta (oldest_program, registry) VALUES (1, 0);
 
