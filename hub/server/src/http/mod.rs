@@ -1,41 +1,27 @@
 //! The API: handlers translate and authorise, and nothing else.
 
 pub(crate) mod access;
-mod actuator;
-mod alert_channels;
-mod alert_rules;
 mod alerts;
-mod attention;
-mod audit;
-mod call_response;
-mod circuits;
+mod bridge;
 pub(crate) mod context;
 mod dead_letters;
-mod deliveries;
-mod demo;
-mod evaluate;
-mod events;
 pub(crate) mod fields;
 mod formats;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod gateway;
+mod health;
 mod input;
-mod keys;
-mod metrics;
 mod once;
 pub(crate) mod openapi;
 mod ops;
 pub(crate) mod query;
 mod raw;
 mod reader;
+mod registry;
 mod reply;
 pub(crate) mod routes;
-mod rules;
-mod secrets;
-mod services;
 pub(crate) mod shape;
-mod sources;
 mod watch;
 
 use std::sync::Arc;
@@ -51,7 +37,7 @@ use seawall_hub_core::encode::hex;
 
 pub(crate) use self::access::UNKNOWN_KEY;
 pub use self::access::key_hash;
-pub use self::keys::fresh_key;
+pub use self::registry::keys::fresh_key;
 use self::reply::{completed, problem};
 pub(crate) use self::watch::RequestTelemetry;
 use crate::gateway::GatewayRefusal;

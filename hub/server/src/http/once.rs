@@ -11,7 +11,7 @@ use seawall_hub_core::encode::{bytes_of_hex, hex};
 use seawall_hub_core::service::{CREATED, ChangeError, ChangeKey};
 
 use super::access::Caller;
-use super::events::idempotency_key;
+use super::bridge::events::idempotency_key;
 use super::reply::{problem, refused};
 use crate::hub::Server;
 

@@ -7,13 +7,13 @@ use seawall_hub_core::domain::dead_letter::LetterFilter;
 use seawall_hub_core::domain::operation::{BulkAction, ReplayPlan};
 use seawall_hub_core::service::{BulkPreview, BulkRequest};
 
-use super::super::HandlerResult;
-use super::super::context::RequestContext;
-use super::super::events::idempotency_key;
-use super::super::input::Input;
-use super::super::reply::{refused, success};
 use super::operations::operation_of;
 use super::{because, filter, mode, view};
+use crate::http::HandlerResult;
+use crate::http::bridge::events::idempotency_key;
+use crate::http::context::RequestContext;
+use crate::http::input::Input;
+use crate::http::reply::{refused, success};
 use crate::hub::Server;
 
 /// `POST …/deadLetters:replay` with a filter and the options of the replay.

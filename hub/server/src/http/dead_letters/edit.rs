@@ -8,15 +8,15 @@ use seawall_hub_core::render::RenderedRequest;
 use seawall_hub_core::service::{EditResult, LetterEdit};
 use serde_json::Value;
 
-use super::super::HandlerResult;
-use super::super::context::RequestContext;
-use super::super::evaluate::request_view;
-use super::super::events::idempotency_key;
-use super::super::gateway::is_json_type;
-use super::super::input::Input;
-use super::super::reply::{refused, success};
 use super::letters::{check_target, find, id_of};
 use super::{because, view};
+use crate::http::HandlerResult;
+use crate::http::bridge::events::idempotency_key;
+use crate::http::context::RequestContext;
+use crate::http::gateway::is_json_type;
+use crate::http::input::Input;
+use crate::http::registry::evaluate::request_view;
+use crate::http::reply::{refused, success};
 
 pub(super) async fn edit(cx: &RequestContext, id: &str, headers: &HeaderMap, body: &Bytes) -> HandlerResult {
     let mut input = Input::<EditInput>::optional(body)?;

@@ -19,12 +19,12 @@ use seawall_hub_core::domain::dead_letter::LetterFilter;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::port::store::{PageRequest, StoreError};
 
-use super::super::HandlerResult;
-use super::super::access::Caller;
-use super::super::context::RequestContext;
-use super::super::query::QueryInput;
 use super::letters::{may_compare, sees};
 use super::{filter, view};
+use crate::http::HandlerResult;
+use crate::http::access::Caller;
+use crate::http::context::RequestContext;
+use crate::http::query::QueryInput;
 use crate::hub::Server;
 
 /// The number of dead letters that are read at once.

@@ -9,9 +9,9 @@ use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId};
 use seawall_hub_core::domain::time::Millis;
 use serde::de::DeserializeOwned;
 
-use super::super::access::Caller;
-use super::super::fields::FieldError;
-use super::super::input::{Input, slug};
+use crate::http::access::Caller;
+use crate::http::fields::FieldError;
+use crate::http::input::{Input, slug};
 
 /// The states of dead letters that were not replayed, and of those that were. A deleted one is neither.
 const NOT_REPLAYED: [LetterState; 2] = [LetterState::Open, LetterState::Parked];

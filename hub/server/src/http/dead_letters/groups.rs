@@ -9,14 +9,14 @@ use seawall_api::{
 };
 use seawall_hub_core::domain::dead_letter::{Fingerprint, GroupState, LetterFilter, LetterGroup};
 
-use super::super::access::Caller;
-use super::super::context::RequestContext;
-use super::super::input::Input;
-use super::super::query::{QueryInput, next_token, page_of};
-use super::super::reply::{missing, problem, refused, store_problem, success};
-use super::super::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
 use super::bulk::BulkCommand;
 use super::{because, filled, filter, view};
+use crate::http::access::Caller;
+use crate::http::context::RequestContext;
+use crate::http::input::Input;
+use crate::http::query::{QueryInput, next_token, page_of};
+use crate::http::reply::{missing, problem, refused, store_problem, success};
+use crate::http::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
 use crate::hub::Server;
 
 const VERBS: &str = "replay, acknowledge, resolve, reopen";

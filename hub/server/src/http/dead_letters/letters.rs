@@ -13,14 +13,14 @@ use seawall_hub_core::domain::operation::ReplayMode;
 use seawall_hub_core::port::store::{DeadLetterDetails, DeadLetterPage, LetterAction};
 use seawall_hub_core::service::ReplayRequest;
 
-use super::super::access::Caller;
-use super::super::context::RequestContext;
-use super::super::events::idempotency_key;
-use super::super::input::Input;
-use super::super::query::{QueryInput, next_token, page_of};
-use super::super::reply::{missing, refused, store_problem, success};
-use super::super::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
 use super::{because, edit, filled, filter, mode, view};
+use crate::http::access::Caller;
+use crate::http::bridge::events::idempotency_key;
+use crate::http::context::RequestContext;
+use crate::http::input::Input;
+use crate::http::query::{QueryInput, next_token, page_of};
+use crate::http::reply::{missing, refused, store_problem, success};
+use crate::http::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
 use crate::hub::Server;
 
 const VERBS: &str = "replay, edit, park, unpark, restore, purge";

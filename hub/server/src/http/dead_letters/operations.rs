@@ -7,13 +7,13 @@ use seawall_api::{self as wire, OperationPage, PageQuery, ReasonInput};
 use seawall_hub_core::domain::operation::{Operation, OperationId};
 use seawall_hub_core::service::OperationCommand;
 
-use super::super::access::Caller;
-use super::super::context::RequestContext;
-use super::super::input::Input;
-use super::super::query::{QueryInput, next_token, page_of};
-use super::super::reply::{missing, refused, store_problem, success};
-use super::super::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
 use super::{because, view};
+use crate::http::access::Caller;
+use crate::http::context::RequestContext;
+use crate::http::input::Input;
+use crate::http::query::{QueryInput, next_token, page_of};
+use crate::http::reply::{missing, refused, store_problem, success};
+use crate::http::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
 use crate::hub::Server;
 
 const VERBS: &str = "pause, resume, cancel";

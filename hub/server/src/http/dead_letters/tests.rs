@@ -5,8 +5,8 @@ use axum::http::{Method, Request};
 use serde_json::{Value, json};
 use tower_service::Service;
 
-use super::super::routes::{Route, routes};
-use super::super::tests::{ADMIN, Api};
+use crate::http::routes::{Route, routes};
+use crate::http::tests::{ADMIN, Api};
 
 const LETTERS: &str = "/api/v1/bridge/deadLetters";
 const GROUPS: &str = "/api/v1/bridge/deadLetterGroups";

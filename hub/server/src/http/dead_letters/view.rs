@@ -11,9 +11,9 @@ use seawall_hub_core::port::store::{self, DeadLetterDetails, StoreError};
 use seawall_hub_core::render::RenderedRequest;
 use seawall_hub_core::service::{self, curl, differences};
 
-use super::super::access::Caller;
-use super::super::deliveries::{self, attempt_view, plain_word};
-use super::super::evaluate::request_view;
+use crate::http::access::Caller;
+use crate::http::bridge::deliveries::{self, attempt_view, plain_word};
+use crate::http::registry::evaluate::request_view;
 use crate::hub::Server;
 
 /// A dead letter without its evidence, as in a list.

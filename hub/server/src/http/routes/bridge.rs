@@ -7,9 +7,10 @@ use seawall_api::{
 };
 use seawall_hub_core::domain::key::Scope;
 
-use super::super::openapi::schema::{list, shape};
-use super::super::{deliveries, events, gateway};
 use super::row::{GET, POST, Route, route};
+use crate::http::bridge::{deliveries, events};
+use crate::http::gateway;
+use crate::http::openapi::schema::{list, shape};
 
 /// Why a call may have no response.
 const CALL_FAILS: &[&str] = &[

@@ -9,10 +9,10 @@ use seawall_api::{
 };
 use seawall_hub_core::domain::key::Scope;
 
-use super::super::dead_letters;
-use super::super::dead_letters::{bulk, groups, letters};
-use super::super::openapi::schema::text;
 use super::row::{DELETE, GET, ONCE, PATCH, POST, Route, route};
+use crate::http::dead_letters;
+use crate::http::dead_letters::{bulk, groups, letters};
+use crate::http::openapi::schema::text;
 
 #[rustfmt::skip]
 pub(super) fn routes() -> Vec<Route> {

@@ -8,8 +8,8 @@ use seawall_api::{
 };
 use seawall_hub_core::domain::key::Scope;
 
-use super::super::{circuits, evaluate, keys, rules, services, sources};
 use super::row::{CHANGE_FAILS, DELETE, GET, ONCE, ONCE_FAILS, PATCH, POST, PUT, Route, VERSIONS, route};
+use crate::http::registry::{circuits, evaluate, keys, rules, services, sources};
 
 #[rustfmt::skip]
 pub(super) fn routes() -> Vec<Route> {

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use seawall_hub_core::domain::key::Scope;
 use serde_json::{Value, json};
 
-use super::super::openapi::components::Components;
-use super::super::openapi::parameters::of_query;
-use super::super::openapi::schema::Schema;
+use crate::http::openapi::components::Components;
+use crate::http::openapi::parameters::of_query;
+use crate::http::openapi::schema::Schema;
 use crate::hub::Server;
 
 /// A route. A path may end with a verb: `/…/services/{name}:pause`.

@@ -22,13 +22,13 @@ use seawall_hub_core::service::{
 };
 use serde_json::{Value, json};
 
-use super::HandlerResult;
-use super::context::RequestContext;
-use super::events::{not_accepted, shown as shown_accepted};
-use super::fields::FieldError;
-use super::input::{Input, slug};
-use super::once::{change_key, refused_or};
-use super::reply::{
+use crate::http::HandlerResult;
+use crate::http::bridge::events::{not_accepted, shown as shown_accepted};
+use crate::http::context::RequestContext;
+use crate::http::fields::FieldError;
+use crate::http::input::{Input, slug};
+use crate::http::once::{change_key, refused_or};
+use crate::http::reply::{
     expected, missing, problem, refused, store_problem, success, success_text, versioned, wrong_fields,
 };
 use crate::hub::{Server, SourceVerifier};
@@ -42,12 +42,12 @@ const TOKEN_TOO_SHORT: &str = "a token must have at least 16 characters, so that
 /// The number of webhooks that are remembered for each source, to detect a replay.
 const REPLAYS: NonZeroUsize = NonZeroUsize::new(100_000).expect("it is not zero");
 
-pub(super) async fn put(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+pub(in crate::http) async fn put(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
     let once = change_key(&headers, &cx.caller, "source", &body)?;
     keep(&cx, expected(&headers)?, Input::create(&body)?, once).await
 }
 
-pub(super) async fn replace(
+pub(in crate::http) async fn replace(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -200,13 +200,13 @@ fn shown_verify(hub: &Server, source: &domain::source::Source) -> Verify<WriteOn
     opened(hub, source).map_or(Verify::Unreadable, |verify| verify.map(|_| WriteOnly::Keep))
 }
 
-pub(super) async fn list(cx: RequestContext) -> Response {
+pub(in crate::http) async fn list(cx: RequestContext) -> Response {
     let sources = cx.hub.registry.sources();
     let seen = sources.iter().filter(|source| cx.caller.sees_source(source.name.as_str()));
     success(StatusCode::OK, &seen.map(|source| view(&cx.hub, source)).collect::<Vec<_>>())
 }
 
-pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
+pub(in crate::http) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
     let name = Slug::new(&name).ok().filter(|name| cx.caller.sees_source(name.as_str()));
     match name.and_then(|name| cx.hub.registry.source(&name)) {
         Some(source) => versioned(StatusCode::OK, source.version, &view(&cx.hub, &source)),
@@ -214,7 +214,7 @@ pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> Respons
     }
 }
 
-pub(super) async fn delete(
+pub(in crate::http) async fn delete(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -227,7 +227,7 @@ pub(super) async fn delete(
 }
 
 /// A webhook. Whoever can't show who they are learns nothing: not whether there is such a source, nor what was wrong.
-pub(super) async fn webhook(
+pub(in crate::http) async fn webhook(
     State(hub): State<Arc<Server>>,
     Extension(trace): Extension<TraceId>,
     Path(name): Path<String>,
@@ -365,7 +365,8 @@ async fn incoming(
     let kind = EventType::new(&kind).map_err(|error| wrong("eventType", error.to_string()))?;
     // The sender's own name for it, or what its scheme signs once. Else each is an event of its own: equal bytes may well be
     // two events, and one that comes twice does less harm than one that is lost.
-    let own = || verified.replay_key.map_or_else(super::random_hex::<16>, |key| super::hex(&key[..16]));
+    let own =
+        || verified.replay_key.map_or_else(crate::http::random_hex::<16>, |key| crate::http::hex(&key[..16]));
     let id = id.or_else(|| verified.message.clone()).unwrap_or_else(own);
     Ok(IncomingEvent {
         id: format!("{}:{id}", source.name),
@@ -375,7 +376,7 @@ async fn incoming(
         subject: None,
         extensions: Vec::new(),
         data: EventData::from(&data),
-        trace: super::events::trace_of(headers).or_else(|| Some(trace.traceparent())),
+        trace: crate::http::bridge::events::trace_of(headers).or_else(|| Some(trace.traceparent())),
         key: None,
     })
 }

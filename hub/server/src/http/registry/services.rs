@@ -22,23 +22,23 @@ use seawall_hub_core::service::{
 };
 use serde_json::{Value, json};
 
-use super::access::Caller;
-use super::context::RequestContext;
-use super::deliveries::wait_fields;
-use super::input::{Input, retried};
-use super::once::{change_key, refused_or};
-use super::query::QueryInput;
-use super::reply::{expected, missing, parse, problem, refused, success, versioned};
-use super::{HandlerResult, split_verb};
 use crate::credentials;
+use crate::http::access::Caller;
+use crate::http::bridge::deliveries::wait_fields;
+use crate::http::context::RequestContext;
+use crate::http::input::{Input, retried};
+use crate::http::once::{change_key, refused_or};
+use crate::http::query::QueryInput;
+use crate::http::reply::{expected, missing, parse, problem, refused, success, versioned};
+use crate::http::{HandlerResult, split_verb};
 use crate::hub::Server;
 
-pub(super) async fn put(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+pub(in crate::http) async fn put(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
     let once = change_key(&headers, &cx.caller, "service", &body)?;
     keep(&cx, expected(&headers)?, Input::create(&body)?, once).await
 }
 
-pub(super) async fn replace(
+pub(in crate::http) async fn replace(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -48,7 +48,7 @@ pub(super) async fn replace(
 }
 
 /// Changes some fields; those that are omitted stay.
-pub(super) async fn change(
+pub(in crate::http) async fn change(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -226,12 +226,12 @@ async fn shown(hub: &Server, service: &domain::service::Service) -> Service {
     view(hub, service, &hub.ops.backlog(&service.name).await)
 }
 
-pub(super) fn circuit_word(hub: &Server, name: &Slug) -> Option<&'static str> {
+pub(in crate::http) fn circuit_word(hub: &Server, name: &Slug) -> Option<&'static str> {
     Some(state_word(hub.gateway.guard(name)?.breaker()?.state()))
 }
 
 /// A state of a circuit, in the same word everywhere.
-pub(super) fn state_word(state: GuardState) -> &'static str {
+pub(in crate::http) fn state_word(state: GuardState) -> &'static str {
     match state {
         GuardState::Closed | GuardState::Ramping => "closed",
         GuardState::Open => "open",
@@ -244,12 +244,12 @@ pub(super) fn state_word(state: GuardState) -> &'static str {
 }
 
 /// A service that the caller may see.
-pub(super) fn find(hub: &Server, caller: &Caller, name: &str) -> Option<domain::service::Service> {
+pub(in crate::http) fn find(hub: &Server, caller: &Caller, name: &str) -> Option<domain::service::Service> {
     let name = Slug::new(name).ok().filter(|name| caller.sees(name))?;
     hub.registry.service(&name)
 }
 
-pub(super) async fn list(cx: RequestContext) -> Response {
+pub(in crate::http) async fn list(cx: RequestContext) -> Response {
     let standings: HashMap<Slug, ServiceBacklog> = cx
         .hub
         .ops
@@ -268,21 +268,21 @@ pub(super) async fn list(cx: RequestContext) -> Response {
     success(StatusCode::OK, &all)
 }
 
-pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
+pub(in crate::http) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
     match find(&cx.hub, &cx.caller, &name) {
         Some(service) => versioned(StatusCode::OK, service.version, &shown(&cx.hub, &service).await),
         None => missing("service"),
     }
 }
 
-pub(super) fn pending(query: &DeleteQuery) -> PendingPolicy {
+pub(in crate::http) fn pending(query: &DeleteQuery) -> PendingPolicy {
     match query.pending {
         wire::PendingPolicy::DeadLetter => PendingPolicy::DeadLetter,
         _ => PendingPolicy::Refuse,
     }
 }
 
-pub(super) async fn delete(
+pub(in crate::http) async fn delete(
     cx: RequestContext,
     Path(name): Path<String>,
     QueryInput(query): QueryInput<DeleteQuery>,
@@ -298,8 +298,12 @@ pub(super) async fn delete(
 }
 
 /// `POST …/services/{name}:test`, `:pause`, `:resume`.
-pub(super) async fn act(cx: RequestContext, Path(name_verb): Path<String>, body: Bytes) -> HandlerResult {
-    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
+pub(in crate::http) async fn act(
+    cx: RequestContext,
+    Path(name_verb): Path<String>,
+    body: Bytes,
+) -> HandlerResult {
+    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(crate::http::nothing_here()) };
     let Some(domain::service::Service { name, .. }) = find(&cx.hub, &cx.caller, name) else {
         return Ok(missing("service"));
     };
@@ -307,7 +311,7 @@ pub(super) async fn act(cx: RequestContext, Path(name_verb): Path<String>, body:
         "test" => return test(&cx, &name, &body).await,
         "pause" => true,
         "resume" => false,
-        _ => return Ok(super::no_verb(verb, "test, pause, resume")),
+        _ => return Ok(crate::http::no_verb(verb, "test, pause, resume")),
     };
     let _sealing = cx.hub.keyring().sealing().await;
     Ok(match cx.hub.registry.pause_service(&cx, &name, paused).await {

@@ -4,8 +4,8 @@ use axum::http::Method;
 use seawall_hub_core::domain::service::SealedSecret;
 use serde_json::{Value, json};
 
-use super::super::tests::{ADMIN, Api};
 use super::*;
+use crate::http::tests::{ADMIN, Api};
 
 const DUTY: &str = "/api/v1/ops/alertChannels/duty";
 const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";

@@ -7,12 +7,12 @@ use axum::http::StatusCode;
 use seawall_api::{AuditEntry, AuditPage, PageQuery};
 use seawall_hub_core::domain;
 
-use super::HandlerResult;
-use super::query::{QueryInput, next_token, page_of};
-use super::reply::{store_problem, success};
+use crate::http::HandlerResult;
+use crate::http::query::{QueryInput, next_token, page_of};
+use crate::http::reply::{store_problem, success};
 use crate::hub::Server;
 
-pub(super) async fn list(
+pub(in crate::http) async fn list(
     State(hub): State<Arc<Server>>,
     QueryInput(query): QueryInput<PageQuery>,
 ) -> HandlerResult {

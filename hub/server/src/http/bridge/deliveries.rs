@@ -13,12 +13,12 @@ use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryS
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{DeliveryFilter, StoredDelivery};
 
-use super::HandlerResult;
-use super::access::Caller;
-use super::context::RequestContext;
-use super::input::slug;
-use super::query::{QueryInput, next_token, page_of};
-use super::reply::{missing, store_problem, success};
+use crate::http::HandlerResult;
+use crate::http::access::Caller;
+use crate::http::context::RequestContext;
+use crate::http::input::slug;
+use crate::http::query::{QueryInput, next_token, page_of};
+use crate::http::reply::{missing, store_problem, success};
 use crate::hub::Server;
 
 /// Those that have not ended.
@@ -60,7 +60,7 @@ fn is_asked_for(asked: &DeliveryStateFilter, state: &DeliveryState) -> bool {
 }
 
 /// Where a replay stands, of which no more than its state is known.
-pub(super) fn plain_word(state: Stands) -> &'static str {
+pub(in crate::http) fn plain_word(state: Stands) -> &'static str {
     match state {
         Stands::Queued | Stands::Blocked | Stands::Leased => "pending",
         Stands::Waiting | Stands::Stalled => "waiting",
@@ -71,7 +71,7 @@ pub(super) fn plain_word(state: Stands) -> &'static str {
 }
 
 /// What something waits for, until when, and in words.
-pub(super) fn wait_fields(wait: Option<Wait>, now: Millis) -> WaitFields {
+pub(in crate::http) fn wait_fields(wait: Option<Wait>, now: Millis) -> WaitFields {
     WaitFields {
         waits_for: wait.map(|wait| wait.word().into()),
         waits_until: wait.and_then(Wait::until).map(|until| until.to_string().into()),
@@ -79,7 +79,7 @@ pub(super) fn wait_fields(wait: Option<Wait>, now: Millis) -> WaitFields {
     }
 }
 
-pub(super) fn view(hub: &Server, kept: &StoredDelivery) -> Delivery {
+pub(in crate::http) fn view(hub: &Server, kept: &StoredDelivery) -> Delivery {
     let wait = hub.ops.wait_of(kept);
     let is_due = matches!(kept.state, Stands::Waiting | Stands::Stalled);
     Delivery {
@@ -100,7 +100,7 @@ pub(super) fn view(hub: &Server, kept: &StoredDelivery) -> Delivery {
     }
 }
 
-pub(super) fn attempt_view(attempt: &deadletter::Attempt) -> Attempt {
+pub(in crate::http) fn attempt_view(attempt: &deadletter::Attempt) -> Attempt {
     let answer = attempt.answer.as_ref();
     let sent = |sent: &deadletter::SentRequest| SentRequest {
         line: sent.line.clone(),
@@ -117,7 +117,7 @@ pub(super) fn attempt_view(attempt: &deadletter::Attempt) -> Attempt {
     }
 }
 
-pub(super) async fn get(cx: RequestContext, Path(id): Path<String>) -> Response {
+pub(in crate::http) async fn get(cx: RequestContext, Path(id): Path<String>) -> Response {
     let Some(id) = DeliveryId::parse(&id) else { return missing("delivery") };
     match cx.hub.bridge.delivery(id).await {
         Ok(Some((kept, attempts))) if cx.caller.sees_delivery(&kept) => {
@@ -142,7 +142,10 @@ fn filter(query: &DeliveryQuery, caller: &Caller) -> DeliveryFilter {
     }
 }
 
-pub(super) async fn list(cx: RequestContext, QueryInput(query): QueryInput<DeliveryQuery>) -> HandlerResult {
+pub(in crate::http) async fn list(
+    cx: RequestContext,
+    QueryInput(query): QueryInput<DeliveryQuery>,
+) -> HandlerResult {
     Ok(match cx.hub.bridge.deliveries(filter(&query, &cx.caller), page_of(&query.page)).await {
         Ok(mut page) => {
             let is_asked_for = |kept: &StoredDelivery| {

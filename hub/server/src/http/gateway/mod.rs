@@ -1,5 +1,7 @@
 //! `POST …/gateway/services/{name}:call`: a service is called now, later, or now and otherwise later.
 
+mod call_response;
+
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -16,29 +18,29 @@ use seawall_hub_core::render::{RenderedRequest, RequestBody};
 use seawall_hub_core::service::{CallError, CallMode, CallOutcome, CallResult, GatewayCall, QueuedCall};
 use serde_json::Value;
 
-use super::call_response::{CallSummary, ROOM_BYTES, call_response};
-use super::context::RequestContext;
-use super::events::{said_key, trace_of};
-use super::fields::FieldError;
-use super::input::Input;
-use super::reply::{missing, problem, problem_about, store_problem, success, wrong_fields};
-use super::services::circuit_word;
-use super::{HandlerResult, split_verb, watch};
+use self::call_response::{CallSummary, ROOM_BYTES, call_response};
 use crate::gateway::{GatewayRefusal, LastFailure};
+use crate::http::bridge::events::{said_key, trace_of};
+use crate::http::context::RequestContext;
+use crate::http::fields::FieldError;
+use crate::http::input::Input;
+use crate::http::registry::services::circuit_word;
+use crate::http::reply::{missing, problem, problem_about, store_problem, success, wrong_fields};
+use crate::http::{HandlerResult, split_verb, watch};
 use crate::hub::Server;
 use crate::responses::HeldBytes;
 use crate::spans::GatewaySpan;
 
 /// Handles the action `:call`.
-pub(super) async fn act(
+pub(in crate::http) async fn act(
     cx: RequestContext,
     Path(name_verb): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> HandlerResult {
-    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
+    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(crate::http::nothing_here()) };
     if verb != "call" {
-        return Ok(super::no_verb(verb, "call"));
+        return Ok(crate::http::no_verb(verb, "call"));
     }
     let Some(service) = Slug::new(name).ok().filter(|name| cx.caller.sees(name)) else {
         return Ok(missing("service"));
@@ -47,13 +49,13 @@ pub(super) async fn act(
     // Before anything is sent: what nobody could hold is not asked for.
     let room = Some(cx.hub.responses()).filter(|memory| !memory.is_full());
     let Some(room) = room.and_then(|memory| memory.try_take(ROOM_BYTES)) else {
-        return Ok(super::memory_full());
+        return Ok(crate::http::memory_full());
     };
     // Whoever calls has a deadline of its own, perhaps; the nearer one holds.
     let asked = input.timeout_ms.map(Duration::from_millis).into_iter().chain(time_left(&headers)).min();
     let said = trace_of(&headers);
     let route = ("POST", "/api/v1/gateway/services/{name}:call");
-    let own = || cx.trace.unwrap_or_else(super::fresh_trace);
+    let own = || cx.trace.unwrap_or_else(crate::http::fresh_trace);
     let passage = cx.hub.spans().passage(said.as_deref(), own, route, service.as_str());
     let call = GatewayCall {
         service: service.clone(),
@@ -61,7 +63,7 @@ pub(super) async fn act(
         mode: mode(input.mode.as_ref()),
         key: said_key(&headers)?.map(ToOwned::to_owned),
         caller: cx.caller.name().to_string(),
-        fresh_id: format!("call_{}", super::random_hex::<16>()),
+        fresh_id: format!("call_{}", crate::http::random_hex::<16>()),
         timeout: asked,
         retries_above: retry_depth(&headers),
         trace: passage.as_deref().map(GatewaySpan::text).or(said),
@@ -204,7 +206,7 @@ fn now(cx: &RequestContext, service: &Slug, answered: CallResult, room: HeldByte
 }
 
 /// The response to a call that failed, with what is known about it.
-pub(super) fn refused(refusal: &GatewayRefusal, about: Option<&CallFailure>) -> Response {
+pub(in crate::http) fn refused(refusal: &GatewayRefusal, about: Option<&CallFailure>) -> Response {
     let GatewayRefusal { status, code, message, retryable, .. } = refusal;
     let mut response = watch::may_pass(problem_about(*status, code, message, *retryable, &about), *retryable);
     refusal.tell(response.headers_mut());
@@ -212,7 +214,7 @@ pub(super) fn refused(refusal: &GatewayRefusal, about: Option<&CallFailure>) -> 
 }
 
 /// `application/json`, `application/problem+json; charset=utf-8`.
-pub(super) fn is_json_type(value: &str) -> bool {
+pub(in crate::http) fn is_json_type(value: &str) -> bool {
     let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
 }

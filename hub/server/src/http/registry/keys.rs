@@ -12,12 +12,12 @@ use seawall_hub_core::domain::key::{Scope, Scopes};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 
-use super::access::key_hash;
-use super::context::RequestContext;
-use super::input::{Input, duration, slug};
-use super::once::{change_key, refused_or, sealed_note, secret_of_note};
-use super::reply::{missing, refused, success};
-use super::{HandlerResult, split_verb};
+use crate::http::access::key_hash;
+use crate::http::context::RequestContext;
+use crate::http::input::{Input, duration, slug};
+use crate::http::once::{change_key, refused_or, sealed_note, secret_of_note};
+use crate::http::reply::{missing, refused, success};
+use crate::http::{HandlerResult, split_verb};
 
 /// A key before it was rotated is good for so long, unless somebody says otherwise.
 const GRACE: Duration = Duration::from_secs(3_600);
@@ -25,10 +25,10 @@ const GRACE: Duration = Duration::from_secs(3_600);
 /// A key as it is given out: 256 bits by chance.
 #[must_use]
 pub fn fresh_key() -> String {
-    format!("swk_{}", super::random_hex::<32>())
+    format!("swk_{}", crate::http::random_hex::<32>())
 }
 
-pub(super) async fn list(cx: RequestContext) -> Response {
+pub(in crate::http) async fn list(cx: RequestContext) -> Response {
     success(StatusCode::OK, &cx.hub.registry.keys().iter().map(view).collect::<Vec<_>>())
 }
 
@@ -46,7 +46,7 @@ fn view(key: &domain::key::Key) -> Key {
     }
 }
 
-pub(super) async fn make(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+pub(in crate::http) async fn make(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
     let mut once = change_key(&headers, &cx.caller, "key", &body)?;
     let mut input = Input::<KeySpec>::create(&body)?;
     let is_admin =
@@ -94,7 +94,7 @@ fn created_key(key: &domain::key::Key, secret: &str) -> CreatedKey {
     CreatedKey { about: view(key), key: secret.to_owned() }
 }
 
-pub(super) async fn revoke(cx: RequestContext, Path(name): Path<String>) -> Response {
+pub(in crate::http) async fn revoke(cx: RequestContext, Path(name): Path<String>) -> Response {
     let Ok(name) = Slug::new(&name) else { return missing("key") };
     match cx.hub.registry.revoke_key(&cx, &name).await {
         Ok(key) => success(StatusCode::OK, &view(&key)),
@@ -103,10 +103,14 @@ pub(super) async fn revoke(cx: RequestContext, Path(name): Path<String>) -> Resp
 }
 
 /// `POST …/keys/{name}:rotate` with `{grace}`.
-pub(super) async fn act(cx: RequestContext, Path(name_verb): Path<String>, body: Bytes) -> HandlerResult {
-    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
+pub(in crate::http) async fn act(
+    cx: RequestContext,
+    Path(name_verb): Path<String>,
+    body: Bytes,
+) -> HandlerResult {
+    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(crate::http::nothing_here()) };
     if verb != "rotate" {
-        return Ok(super::no_verb(verb, "rotate"));
+        return Ok(crate::http::no_verb(verb, "rotate"));
     }
     let RotateInput { grace } = Input::<RotateInput>::optional(&body)?.finish()?;
     let grace = grace.as_ref().map_or(GRACE, duration);

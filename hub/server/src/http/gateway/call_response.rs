@@ -21,23 +21,23 @@ use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::transport::FullResponse;
 use serde_json::{Value, json};
 
-use super::gateway::is_json_type;
-use super::raw::is_shallow_json;
-use super::reply::envelope;
+use crate::http::gateway::is_json_type;
+use crate::http::raw::is_shallow_json;
+use crate::http::reply::envelope;
 use crate::responses::{CountedMark, HeldBytes};
 
 /// What a call takes beside the body of the service: its headers, and the pieces that are under way to the client.
-pub(super) const ROOM_BYTES: usize = 64 * 1024;
+pub(in crate::http) const ROOM_BYTES: usize = 64 * 1024;
 /// The size of a chunk of the body: a multiple of three, so that Base64 needs no padding in between.
 const PIECE_BYTES: usize = 12 * 1024;
 
 /// What is said of a call beside the answer.
-pub(super) struct CallSummary {
-    pub(super) attempts: u32,
-    pub(super) latency_ms: u64,
-    pub(super) circuit: Option<&'static str>,
+pub(in crate::http) struct CallSummary {
+    pub(in crate::http) attempts: u32,
+    pub(in crate::http) latency_ms: u64,
+    pub(in crate::http) circuit: Option<&'static str>,
     /// The trace of the request.
-    pub(super) trace: Option<TraceId>,
+    pub(in crate::http) trace: Option<TraceId>,
 }
 
 /// What a call holds until its response is written: memory, and its place in the bulkhead.
@@ -55,7 +55,11 @@ enum BodyEncoding {
 }
 
 /// What the service answered. Its body is put in as it is, where it is JSON.
-pub(super) fn call_response(whole: &FullResponse, about: &CallSummary, holding: HeldResources) -> Response {
+pub(in crate::http) fn call_response(
+    whole: &FullResponse,
+    about: &CallSummary,
+    holding: HeldResources,
+) -> Response {
     let (encoding, body) = encoded(whole);
     let mut headers: BTreeMap<&str, HeaderValue> = BTreeMap::new();
     for (name, value) in &whole.headers {

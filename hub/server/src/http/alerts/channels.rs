@@ -12,11 +12,11 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::service::ChannelTestResult;
 
-use super::access::Caller;
-use super::context::RequestContext;
-use super::input::{Input, retried, slug};
-use super::reply::{expected, missing, parse, problem, refused, success, versioned};
-use super::{HandlerResult, no_verb, nothing_here, split_verb};
+use crate::http::access::Caller;
+use crate::http::context::RequestContext;
+use crate::http::input::{Input, retried, slug};
+use crate::http::reply::{expected, missing, parse, problem, refused, success, versioned};
+use crate::http::{HandlerResult, no_verb, nothing_here, split_verb};
 use crate::hub::Server;
 use crate::notify::settings::{is_shortened, shown, shown_url, usual_port};
 use crate::notify::{ChannelNotifier, opened};
@@ -25,7 +25,7 @@ use crate::rotate;
 type ChannelInput = Input<AlertChannelSpec, AlertChannel>;
 
 /// The log stands first, and has nothing to set.
-pub(super) async fn list(cx: RequestContext) -> Response {
+pub(in crate::http) async fn list(cx: RequestContext) -> Response {
     let log =
         AlertChannel { name: LOG.into(), version: 0, changed_at: None, settings: Some(ChannelSettings::Log) };
     let others = cx.hub.alerts.channels();
@@ -33,14 +33,14 @@ pub(super) async fn list(cx: RequestContext) -> Response {
     success(StatusCode::OK, &std::iter::once(log).chain(others).collect::<Vec<_>>())
 }
 
-pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
+pub(in crate::http) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
     match find(&cx.hub, &cx.caller, &name) {
         Some(channel) => versioned(StatusCode::OK, channel.version, &view(&cx.hub, &channel)),
         None => missing("channel"),
     }
 }
 
-pub(super) async fn replace(
+pub(in crate::http) async fn replace(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -49,7 +49,7 @@ pub(super) async fn replace(
     keep(&cx, expected(&headers)?, Input::put(&body, &name)?).await
 }
 
-pub(super) async fn change(
+pub(in crate::http) async fn change(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -67,7 +67,7 @@ pub(super) async fn change(
     .await
 }
 
-pub(super) async fn delete(
+pub(in crate::http) async fn delete(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -80,7 +80,7 @@ pub(super) async fn delete(
 }
 
 /// Handles the action `:test`.
-pub(super) async fn act(cx: RequestContext, Path(part): Path<String>) -> HandlerResult {
+pub(in crate::http) async fn act(cx: RequestContext, Path(part): Path<String>) -> HandlerResult {
     let Some((name, verb)) = split_verb(&part) else { return Ok(nothing_here()) };
     if verb != "test" {
         return Ok(no_verb(verb, ":test"));

@@ -14,16 +14,19 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::IncidentFilter;
 use serde::de::DeserializeOwned;
 
-use super::access::Caller;
-use super::context::RequestContext;
-use super::fields::FieldError;
-use super::input::{Input, duration, slug};
-use super::query::{QueryInput, next_token, page_of};
-use super::reply::{missing, refused, store_problem, success};
-use super::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
+use crate::http::access::Caller;
+use crate::http::context::RequestContext;
+use crate::http::fields::FieldError;
+use crate::http::input::{Input, duration, slug};
+use crate::http::query::{QueryInput, next_token, page_of};
+use crate::http::reply::{missing, refused, store_problem, success};
+use crate::http::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
 use crate::hub::Server;
 
-pub(super) async fn list(cx: RequestContext, QueryInput(query): QueryInput<AlertQuery>) -> HandlerResult {
+pub(in crate::http) async fn list(
+    cx: RequestContext,
+    QueryInput(query): QueryInput<AlertQuery>,
+) -> HandlerResult {
     let filter = IncidentFilter {
         open: query.state.map(|state| state == AlertState::Open),
         severity: query.severity.and_then(|severity| Severity::from_word(severity.as_str())),
@@ -40,13 +43,13 @@ pub(super) async fn list(cx: RequestContext, QueryInput(query): QueryInput<Alert
     })
 }
 
-pub(super) async fn get(cx: RequestContext, Path(id): Path<String>) -> HandlerResult {
+pub(in crate::http) async fn get(cx: RequestContext, Path(id): Path<String>) -> HandlerResult {
     let incident = find(&cx.hub, &cx.caller, &id).await?;
     Ok(success(StatusCode::OK, &view(&cx.hub, &incident)))
 }
 
 /// `:acknowledge`, `:mute`, `:unmute`.
-pub(super) async fn act(cx: RequestContext, Path(part): Path<String>, body: Bytes) -> HandlerResult {
+pub(in crate::http) async fn act(cx: RequestContext, Path(part): Path<String>, body: Bytes) -> HandlerResult {
     let Some((id, verb)) = split_verb(&part) else { return Ok(nothing_here()) };
     let done = match verb {
         "acknowledge" => {
@@ -82,7 +85,7 @@ async fn find(hub: &Server, caller: &Caller, id: &str) -> Result<Incident, Early
 }
 
 /// Reads a mute.
-pub(super) fn mute(
+pub(in crate::http) fn mute(
     hub: &Server,
     mut input: Input<MuteInput>,
 ) -> Result<domain::alert::Mute, Vec<FieldError>> {
@@ -92,7 +95,7 @@ pub(super) fn mute(
 }
 
 /// The end of a mute whose fields are below `place`. A problem with it is reported, and the result is then of no use.
-pub(super) fn end_of_mute<S, V>(now: Millis, place: &str, input: &mut Input<S, V>) -> Millis
+pub(in crate::http) fn end_of_mute<S, V>(now: Millis, place: &str, input: &mut Input<S, V>) -> Millis
 where
     S: DeserializeOwned + JsonSchema + 'static,
     V: JsonSchema + 'static,
@@ -153,7 +156,10 @@ fn view(hub: &Server, incident: &Incident) -> Alert {
 }
 
 /// A mute whose time is over is none.
-pub(super) fn running(mute: Option<&domain::alert::Mute>, now: Millis) -> Option<&domain::alert::Mute> {
+pub(in crate::http) fn running(
+    mute: Option<&domain::alert::Mute>,
+    now: Millis,
+) -> Option<&domain::alert::Mute> {
     mute.filter(|mute| now < mute.until)
 }
 

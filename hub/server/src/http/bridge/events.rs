@@ -6,28 +6,32 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_api::{self as wire, EventContent, EventPage, EventQuery, Refusal, RefusalCode, RefusedEvent};
 use seawall_hub_core::domain::event::Event;
-use seawall_hub_core::domain::event_type::{EventType, Pattern};
-use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::domain::event_type::Pattern;
 use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::port::store::{EventFilter, StoreError};
-use seawall_hub_core::service::{AcceptError, AcceptedEvent, EventData, IncomingEvent};
+use seawall_hub_core::service::{AcceptError, AcceptedEvent, IncomingEvent};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::HandlerResult;
-use super::access::{Caller, UNNAMED};
-use super::context::RequestContext;
-use super::fields::FieldError;
-use super::query::{QueryInput, next_token, page_of};
-use super::raw::RawObject;
-use super::reply::{missing, not_json, problem, store_problem, success, success_text, wrong_fields};
+use super::incoming::{below, cloud_events, read};
+use crate::http::HandlerResult;
+use crate::http::access::Caller;
+use crate::http::context::RequestContext;
+use crate::http::fields::FieldError;
+use crate::http::query::{QueryInput, next_token, page_of};
+use crate::http::raw::RawObject;
+use crate::http::reply::{missing, not_json, problem, store_problem, success, success_text, wrong_fields};
 use crate::hub::Server;
-use crate::source::cloudevents::{self, BATCH_MAX, CloudEvent, CloudEventError, CloudEventMode};
+use crate::source::cloudevents::{BATCH_MAX, CloudEventMode};
 
 const KEY: &str = "idempotency-key";
 const KEY_MAX: usize = 200;
 
-pub(super) async fn accept(mut cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+pub(in crate::http) async fn accept(
+    mut cx: RequestContext,
+    headers: HeaderMap,
+    body: Bytes,
+) -> HandlerResult {
     cx.refresh();
     let key = idempotency_key(&headers, &cx.caller)?;
     let mut incoming = match CloudEventMode::of(&headers) {
@@ -55,7 +59,11 @@ pub(super) async fn accept(mut cx: RequestContext, headers: HeaderMap, body: Byt
 }
 
 /// `POST …/events:batchCreate` with `{events: […]}`, or a batch of CloudEvents.
-pub(super) async fn accept_batch(mut cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+pub(in crate::http) async fn accept_batch(
+    mut cx: RequestContext,
+    headers: HeaderMap,
+    body: Bytes,
+) -> HandlerResult {
     cx.refresh();
     if let Some(mode) = CloudEventMode::of(&headers) {
         return batch(&cx, cloud_events(mode, &headers, &body)?).await;
@@ -133,12 +141,15 @@ fn refused_event(id: String, error: &AcceptError) -> RefusedEvent {
 }
 
 /// The key that a request is to happen once under: the caller's own.
-pub(super) fn idempotency_key(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, Box<Response>> {
+pub(in crate::http) fn idempotency_key(
+    headers: &HeaderMap,
+    caller: &Caller,
+) -> Result<Option<String>, Box<Response>> {
     Ok(said_key(headers)?.map(|key| caller.own(key)))
 }
 
 /// The key as it was sent.
-pub(super) fn said_key(headers: &HeaderMap) -> Result<Option<&str>, Box<Response>> {
+pub(in crate::http) fn said_key(headers: &HeaderMap) -> Result<Option<&str>, Box<Response>> {
     let Some(value) = headers.get(KEY) else { return Ok(None) };
     let visible = |key: &&str| key.bytes().all(|byte| byte.is_ascii_graphic());
     let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_MAX).filter(visible);
@@ -154,138 +165,13 @@ fn own_trace(cx: &RequestContext) -> Option<String> {
 }
 
 /// The trace that a request says it belongs to.
-pub(super) fn trace_of(headers: &HeaderMap) -> Option<String> {
+pub(in crate::http) fn trace_of(headers: &HeaderMap) -> Option<String> {
     let text = headers.get("traceparent")?.to_str().ok()?;
     TraceId::of(text).map(|_| text.to_owned())
 }
 
-/// An event as somebody has written it. One without an id gets one, unless it has to have one.
-pub(super) fn read(written: &[u8], named: bool) -> Result<IncomingEvent, EventParseError> {
-    let mut fields = RawObject::read(written)?;
-    let id =
-        if named { fields.needed("id") } else { fields.text("id").unwrap_or_else(super::fresh_event_id) };
-    let kind = fields.needed("type");
-    let kind = match EventType::new(&kind) {
-        _ if kind.is_empty() => None,
-        Ok(kind) => Some(kind),
-        Err(error) => {
-            fields.wrong("type", error.to_string());
-            None
-        }
-    };
-    let source = fields.text("source").unwrap_or_else(|| UNNAMED.into());
-    let (time, subject) = (fields.text("time"), fields.text("subject"));
-    if time.as_ref().is_some_and(|time| Millis::from_rfc3339(time).is_none()) {
-        fields.wrong("time", "must be a time by RFC 3339, such as `2026-11-15T12:00:00Z`");
-    }
-    let data = EventData::of_text(fields.nested("data").unwrap_or("null").to_owned());
-    let problems = fields.end("id, type, source, time, subject, data");
-    match kind {
-        Some(kind) if problems.is_empty() => Ok(IncomingEvent {
-            id,
-            kind,
-            source,
-            time,
-            subject,
-            extensions: Vec::new(),
-            data,
-            trace: None,
-            key: None,
-        }),
-        _ => Err(EventParseError::Wrong(problems)),
-    }
-}
-
-/// Why an event could not be read.
-pub(super) enum EventParseError {
-    NotJson(serde_json::Error),
-    Wrong(Vec<FieldError>),
-}
-
-impl From<serde_json::Error> for EventParseError {
-    fn from(error: serde_json::Error) -> Self {
-        EventParseError::NotJson(error)
-    }
-}
-
-impl EventParseError {
-    fn response(&self) -> Response {
-        match self {
-            EventParseError::NotJson(error) => not_json(error),
-            EventParseError::Wrong(problems) => wrong_fields(problems),
-        }
-    }
-
-    /// Of an event within something that was read as JSON already.
-    pub(super) fn problems(self) -> Vec<FieldError> {
-        match self {
-            EventParseError::NotJson(error) => {
-                vec![FieldError { field: String::new(), reason: error.to_string() }]
-            }
-            EventParseError::Wrong(problems) => problems,
-        }
-    }
-}
-
-/// The same problems, below a field.
-pub(super) fn below(field: &str, problems: Vec<FieldError>) -> Vec<FieldError> {
-    let below = |problem: FieldError| FieldError {
-        field: if problem.field.is_empty() { field.to_owned() } else { format!("{field}.{}", problem.field) },
-        reason: problem.reason,
-    };
-    problems.into_iter().map(below).collect()
-}
-
-fn cloud_events(
-    mode: CloudEventMode,
-    headers: &HeaderMap,
-    body: &Bytes,
-) -> Result<Vec<IncomingEvent>, Box<Response>> {
-    let events = cloudevents::read(mode, headers, body).map_err(|unreadable| match unreadable {
-        CloudEventError::Wrong(problems) => {
-            let problem = |one: cloudevents::Problem| FieldError { field: one.field, reason: one.reason };
-            wrong_fields(&problems.into_iter().map(problem).collect::<Vec<_>>())
-        }
-        other => problem(StatusCode::BAD_REQUEST, "notJson", &other.to_string(), false),
-    })?;
-    let (mut incoming, mut problems) = (Vec::new(), Vec::new());
-    for (at, event) in events.into_iter().enumerate() {
-        match from_cloud_event(event) {
-            Ok(event) => incoming.push(event),
-            Err(mut problem) => {
-                if mode == CloudEventMode::Batched {
-                    problem.field = format!("[{at}].{}", problem.field);
-                }
-                problems.push(problem);
-            }
-        }
-    }
-    if problems.is_empty() { Ok(incoming) } else { Err(Box::new(wrong_fields(&problems))) }
-}
-
-fn from_cloud_event(event: CloudEvent) -> Result<IncomingEvent, FieldError> {
-    let kind = EventType::new(&event.kind)
-        .map_err(|error| FieldError { field: "type".into(), reason: error.to_string() })?;
-    let trace = event.extension("traceparent").and_then(|trace| trace.as_str().map(ToOwned::to_owned));
-    let mut extensions = event.extensions;
-    let more = [("dataschema", event.dataschema), ("datacontenttype", event.datacontenttype)];
-    extensions.extend(more.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?)))));
-    extensions.extend(event.data_base64.map(|data| ("data_base64".to_owned(), json!(data))));
-    Ok(IncomingEvent {
-        id: event.id,
-        kind,
-        source: event.source,
-        time: event.time,
-        subject: event.subject,
-        extensions,
-        data: EventData::from(&event.data),
-        trace: trace.filter(|trace| TraceId::of(trace).is_some()),
-        key: None,
-    })
-}
-
 /// By hand, because it is the answer that the hub gives most often.
-pub(super) fn shown(accepted: &AcceptedEvent) -> String {
+pub(in crate::http) fn shown(accepted: &AcceptedEvent) -> String {
     let deliveries: Vec<String> = accepted.deliveries.iter().map(|id| format!("\"{id}\"")).collect();
     let AcceptedEvent { id, deduplicated, counts, held, .. } = accepted;
     let unmatched = counts.considered == 0;
@@ -297,7 +183,7 @@ pub(super) fn shown(accepted: &AcceptedEvent) -> String {
     )
 }
 
-pub(super) fn not_accepted(error: &AcceptError) -> Response {
+pub(in crate::http) fn not_accepted(error: &AcceptError) -> Response {
     match error {
         AcceptError::Store(error) => store_problem(error),
         AcceptError::OtherContent => {
@@ -329,7 +215,7 @@ fn view(event: &Event) -> wire::Event {
     }
 }
 
-pub(super) async fn get(cx: RequestContext, Path(id): Path<String>) -> Response {
+pub(in crate::http) async fn get(cx: RequestContext, Path(id): Path<String>) -> Response {
     if !cx.caller.sees_all() {
         return of_all();
     }
@@ -341,7 +227,11 @@ pub(super) async fn get(cx: RequestContext, Path(id): Path<String>) -> Response 
 }
 
 /// The newest event of this id that the caller may see: several sources may use the same one.
-pub(super) async fn find(hub: &Server, caller: &Caller, id: &str) -> Result<Option<Event>, StoreError> {
+pub(in crate::http) async fn find(
+    hub: &Server,
+    caller: &Caller,
+    id: &str,
+) -> Result<Option<Event>, StoreError> {
     let Some(sources) = caller.sources() else { return hub.bridge.event(id, None).await };
     let mut newest: Option<Event> = None;
     for source in sources {
@@ -353,7 +243,10 @@ pub(super) async fn find(hub: &Server, caller: &Caller, id: &str) -> Result<Opti
     Ok(newest)
 }
 
-pub(super) async fn list(cx: RequestContext, QueryInput(query): QueryInput<EventQuery>) -> HandlerResult {
+pub(in crate::http) async fn list(
+    cx: RequestContext,
+    QueryInput(query): QueryInput<EventQuery>,
+) -> HandlerResult {
     if !cx.caller.sees_all() {
         return Ok(of_all());
     }
@@ -378,7 +271,7 @@ pub(super) async fn list(cx: RequestContext, QueryInput(query): QueryInput<Event
 }
 
 /// A key that is limited to some services may not look at events: they belong to no service.
-pub(super) fn of_all() -> Response {
+pub(in crate::http) fn of_all() -> Response {
     let word = "this key is restricted to some services, but events belong to none";
     problem(StatusCode::FORBIDDEN, "forbidden", word, false)
 }
@@ -392,8 +285,8 @@ mod tests {
     use seawall_hub_core::domain::delivery::DeliveryId;
     use seawall_hub_core::service::MatchCounts;
 
-    use super::super::input::Input;
     use super::*;
+    use crate::http::input::Input;
 
     /// The problems without the list of known fields, whose order is not the same.
     fn told(problems: Vec<FieldError>) -> BTreeSet<String> {
@@ -448,7 +341,7 @@ mod tests {
             ),
         ) {
             let body = json!(fields);
-            let raw = read(body.to_string().as_bytes(), false).err().map(EventParseError::problems);
+            let raw = read(body.to_string().as_bytes(), false).err().map(super::super::incoming::EventParseError::problems);
             let schema = Input::<EventInput>::of(body).finish().err();
             prop_assert_eq!(told(raw.unwrap_or_default()), told(schema.unwrap_or_default()));
         }

@@ -15,28 +15,28 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::port::store::{Page, PageRequest};
 use seawall_hub_core::service::{ServiceBacklog, StoredBacklog};
 
-use super::access::Caller;
-use super::attention::attention;
-use super::context::RequestContext;
-use super::deliveries::wait_fields;
-use super::events::of_all;
-use super::input::slug;
-use super::query::{QueryInput, next_token, page_of};
-use super::reply::{missing, success};
-use super::services::circuit_word;
-use super::{EarlyResponse, HandlerResult};
 use crate::history::{HistoryRange, Point};
+use crate::http::access::Caller;
+use crate::http::bridge::deliveries::wait_fields;
+use crate::http::bridge::events::of_all;
+use crate::http::context::RequestContext;
+use crate::http::input::slug;
+use crate::http::ops::attention::attention;
+use crate::http::query::{QueryInput, next_token, page_of};
+use crate::http::registry::services::circuit_word;
+use crate::http::reply::{missing, success};
+use crate::http::{EarlyResponse, HandlerResult};
 use crate::hub::Server;
 use seawall_hub_core::domain::time::written as time;
 
 /// A service, and how it stands.
-pub(super) struct ServiceStatus {
-    pub(super) service: Service,
-    pub(super) circuit: Option<&'static str>,
-    pub(super) waiting: u64,
+pub(in crate::http) struct ServiceStatus {
+    pub(in crate::http) service: Service,
+    pub(in crate::http) circuit: Option<&'static str>,
+    pub(in crate::http) waiting: u64,
     in_flight: usize,
-    pub(super) wait: Option<Wait>,
-    pub(super) kept: StoredBacklog,
+    pub(in crate::http) wait: Option<Wait>,
+    pub(in crate::http) kept: StoredBacklog,
 }
 
 /// All that the caller may see, by name.
@@ -107,7 +107,7 @@ fn per_second(count: Option<u32>) -> f64 {
 const STATES: [&str; 5] = ["closed", "halfOpen", "open", "forcedOpen", "forcedClosed"];
 
 /// Handles `GET …/ops/overview`.
-pub(super) async fn overview(cx: RequestContext) -> Response {
+pub(in crate::http) async fn overview(cx: RequestContext) -> Response {
     let rows = rows(&cx.hub, &cx.caller).await;
     let all: Vec<&ServiceStatus> = rows.iter().collect();
     let mut by_circuit = BTreeMap::from(STATES.map(|state| (state.to_owned(), 0)));
@@ -185,7 +185,7 @@ fn together(hub: &Server, rows: &[&ServiceStatus]) -> Vec<Point> {
 }
 
 /// `GET …/ops/services`: how each stands, with what its chart needs.
-pub(super) async fn services(
+pub(in crate::http) async fn services(
     cx: RequestContext,
     QueryInput(query): QueryInput<ServiceStatusQuery>,
 ) -> HandlerResult {
@@ -215,7 +215,7 @@ pub(super) async fn services(
 }
 
 /// Handles `GET …/ops/history?service=NAME&minutes=5`.
-pub(super) async fn history(
+pub(in crate::http) async fn history(
     cx: RequestContext,
     QueryInput(query): QueryInput<HistoryQuery>,
 ) -> HandlerResult {

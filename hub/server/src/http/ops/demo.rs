@@ -9,13 +9,13 @@ use schemars::JsonSchema;
 use seawall_hub_core::domain::slug::Slug;
 use serde::{Deserialize, Serialize};
 
-use super::access::Caller;
-use super::context::RequestContext;
-use super::input::Input;
-use super::reply::{missing, success};
-use super::services::circuit_word;
-use super::{HandlerResult, no_verb, nothing_here, split_verb};
 use crate::demo::{SampleState, Upstream};
+use crate::http::access::Caller;
+use crate::http::context::RequestContext;
+use crate::http::input::Input;
+use crate::http::registry::services::circuit_word;
+use crate::http::reply::{missing, success};
+use crate::http::{HandlerResult, no_verb, nothing_here, split_verb};
 use crate::hub::Server;
 
 /// The new state of a sample service.
@@ -55,7 +55,7 @@ struct StoryLine {
     line: String,
 }
 
-pub(super) async fn list(cx: RequestContext) -> HandlerResult {
+pub(in crate::http) async fn list(cx: RequestContext) -> HandlerResult {
     let Some(demo) = cx.hub.demo() else { return Ok(nothing_here()) };
     let mut all = Vec::new();
     for upstream in &demo.upstreams {
@@ -67,14 +67,14 @@ pub(super) async fn list(cx: RequestContext) -> HandlerResult {
 }
 
 /// What has been told so far, the oldest first.
-pub(super) async fn story(State(hub): State<Arc<Server>>) -> HandlerResult {
+pub(in crate::http) async fn story(State(hub): State<Arc<Server>>) -> HandlerResult {
     let Some(demo) = hub.demo() else { return Ok(nothing_here()) };
     let told = demo.told().into_iter().map(|(at, line)| StoryLine { at: at.to_string(), line });
     Ok(success(StatusCode::OK, &told.collect::<Vec<_>>()))
 }
 
 /// Handles the action `POST …/{name}:set`.
-pub(super) async fn act(cx: RequestContext, Path(name): Path<String>, body: Bytes) -> HandlerResult {
+pub(in crate::http) async fn act(cx: RequestContext, Path(name): Path<String>, body: Bytes) -> HandlerResult {
     let Some(demo) = cx.hub.demo() else { return Ok(nothing_here()) };
     let name = match split_verb(&name) {
         Some((name, "set")) => name,

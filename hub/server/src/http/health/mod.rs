@@ -1,5 +1,7 @@
 //! How the hub is.
 
+pub(in crate::http) mod metrics;
+
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -7,12 +9,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use seawall_api::{Health, HealthState, HealthStatus, ServiceCircuit};
 
-use super::reply::{problem, store_problem, success};
-use super::services::state_word;
+use crate::http::registry::services::state_word;
+use crate::http::reply::{problem, store_problem, success};
 use crate::hub::Server;
 
 /// For people: whether it is up, and which circuits are not closed.
-pub(super) async fn health(State(hub): State<Arc<Server>>) -> Response {
+pub(in crate::http) async fn health(State(hub): State<Arc<Server>>) -> Response {
     let circuits_not_closed = hub
         .gateway
         .circuits_not_closed()
@@ -26,7 +28,7 @@ pub(super) async fn health(State(hub): State<Arc<Server>>) -> Response {
 }
 
 /// Whether the process is worth keeping: whether all its threads get on with their work. If none does, nobody answers.
-pub(super) async fn liveness(State(hub): State<Arc<Server>>) -> Response {
+pub(in crate::http) async fn liveness(State(hub): State<Arc<Server>>) -> Response {
     if hub.pulse().is_well() {
         return success(StatusCode::OK, &HealthStatus { state: HealthState::Up });
     }
@@ -35,7 +37,7 @@ pub(super) async fn liveness(State(hub): State<Arc<Server>>) -> Response {
 }
 
 /// Whether it can take work: whether the store answers, and has all that it should.
-pub(super) async fn readiness(State(hub): State<Arc<Server>>) -> Response {
+pub(in crate::http) async fn readiness(State(hub): State<Arc<Server>>) -> Response {
     if let Some(damaged) = hub.store().damaged() {
         return store_problem(&damaged);
     }

@@ -13,9 +13,9 @@ use seawall_hub_core::metric_names;
 use serde::Serialize;
 use tokio::sync::MutexGuard;
 
-use super::HandlerResult;
-use super::query::QueryInput;
-use super::reply::missing;
+use crate::http::HandlerResult;
+use crate::http::query::QueryInput;
+use crate::http::reply::missing;
 use crate::hub::Server;
 use crate::metric_store::MetricStore;
 use crate::responses::CountedMark;
@@ -35,7 +35,7 @@ async fn read<T>(hub: &Server, read: impl FnOnce(&MetricStore) -> T) -> T {
     read(numbers)
 }
 
-pub(super) async fn prometheus(State(hub): State<Arc<Server>>) -> Response {
+pub(in crate::http) async fn prometheus(State(hub): State<Arc<Server>>) -> Response {
     let kept = hub.metrics_text().lock().await;
     let now = hub.clock().now();
     let known = kept.as_ref().filter(|(at, _)| now.since(*at) < KEPT_FOR).map(|(_, text)| text.clone());
@@ -57,13 +57,13 @@ async fn made(hub: &Server, mut kept: MutexGuard<'_, Option<(Tick, Bytes)>>, now
     text
 }
 
-pub(super) async fn names(State(hub): State<Arc<Server>>) -> Response {
+pub(in crate::http) async fn names(State(hub): State<Arc<Server>>) -> Response {
     let names = read(&hub, MetricStore::names).await;
     plain(&MetricNames { names })
 }
 
 /// `?tag=service:billing` narrows it down; may be given more than once.
-pub(super) async fn one(
+pub(in crate::http) async fn one(
     State(hub): State<Arc<Server>>,
     Path(name): Path<String>,
     QueryInput(query): QueryInput<MetricQuery>,

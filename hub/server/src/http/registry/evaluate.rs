@@ -7,18 +7,18 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::render::RenderedRequest;
 use seawall_hub_core::service::{self, BacktestReport, sample_event};
 
-use super::HandlerResult;
-use super::context::RequestContext;
-use super::events;
-use super::input::Input;
-use super::reply::{missing, refused, store_problem, success, wrong_fields};
-use super::rules::{self, RuleInput};
+use crate::http::HandlerResult;
+use crate::http::bridge::{events, incoming};
+use crate::http::context::RequestContext;
+use crate::http::input::Input;
+use crate::http::registry::rules::{self, RuleInput};
+use crate::http::reply::{missing, refused, store_problem, success, wrong_fields};
 
 /// The number of events that a rule is tested with if the request does not state one.
 const BACKTEST_DEFAULT: usize = 100;
 
 /// `POST …/rules:evaluate` with `{rule | ruleName, event | eventId}`.
-pub(super) async fn evaluate(cx: RequestContext, body: Bytes) -> HandlerResult {
+pub(in crate::http) async fn evaluate(cx: RequestContext, body: Bytes) -> HandlerResult {
     let mut input = Input::<EvaluateInput>::create(&body)?;
     if input.raw("rule").is_some() == input.raw("ruleName").is_some() {
         input.wrong("rule", "set exactly one of `rule`, a whole rule, and `ruleName`, a stored rule");
@@ -30,7 +30,7 @@ pub(super) async fn evaluate(cx: RequestContext, body: Bytes) -> HandlerResult {
     let EvaluateInput { rule_name, event_id, .. } = input.finish()?;
     let rule = match (rule, rule_name) {
         (Some(rule), _) => {
-            rules::read(RuleInput::of(rule)).map_err(|problems| events::below("rule", problems))?
+            rules::read(RuleInput::of(rule)).map_err(|problems| incoming::below("rule", problems))?
         }
         (None, name) => match rules::find(&cx.hub, &cx.caller, name.unwrap_or_default().as_str()) {
             Some(rule) => rule,
@@ -38,9 +38,9 @@ pub(super) async fn evaluate(cx: RequestContext, body: Bytes) -> HandlerResult {
         },
     };
     let event = match (event, event_id) {
-        (Some(event), _) => match events::read(event.to_string().as_bytes(), true) {
+        (Some(event), _) => match incoming::read(event.to_string().as_bytes(), true) {
             Ok(incoming) => sample_event(&incoming, cx.hub.now()),
-            Err(unread) => return Ok(wrong_fields(&events::below("event", unread.problems()))),
+            Err(unread) => return Ok(wrong_fields(&incoming::below("event", unread.problems()))),
         },
         (None, _) if !cx.caller.sees_all() => return Ok(events::of_all()),
         (None, id) => match events::find(&cx.hub, &cx.caller, id.unwrap_or_default().as_str()).await {
@@ -62,7 +62,7 @@ pub(super) async fn evaluate(cx: RequestContext, body: Bytes) -> HandlerResult {
 }
 
 /// `POST …/rules/{name}:backtest`: tests the stored rule, or another one in its place.
-pub(super) async fn backtest(cx: &RequestContext, name: &Slug, body: &Bytes) -> HandlerResult {
+pub(in crate::http) async fn backtest(cx: &RequestContext, name: &Slug, body: &Bytes) -> HandlerResult {
     if !cx.caller.sees_all() {
         return Ok(events::of_all());
     }
@@ -71,7 +71,7 @@ pub(super) async fn backtest(cx: &RequestContext, name: &Slug, body: &Bytes) -> 
     let BacktestInput { max, .. } = input.finish()?;
     let rule = match draft {
         Some(draft) => rules::read(RuleInput::named(draft, name.as_str()))
-            .map_err(|problems| events::below("rule", problems))?,
+            .map_err(|problems| incoming::below("rule", problems))?,
         None => match cx.hub.registry.rule(name) {
             Some(rule) => rule,
             None => return Ok(missing("rule")),
@@ -112,7 +112,7 @@ fn view(evaluation: &service::Evaluation, address: Option<&str>) -> Evaluation {
 }
 
 /// A request as it is on the wire, but for what is secret. A body that is JSON is shown as such, beside its exact bytes.
-pub(super) fn request_view(request: &RenderedRequest, address: Option<&str>) -> Request {
+pub(in crate::http) fn request_view(request: &RenderedRequest, address: Option<&str>) -> Request {
     let bytes = request.body.bytes();
     Request {
         method: request.operation.clone(),

@@ -18,23 +18,23 @@ use seawall_hub_core::render::{RequestTemplate, RuleText};
 use seawall_hub_core::service::ChangeKey;
 use serde_json::Value;
 
-use super::access::Caller;
-use super::context::RequestContext;
-use super::fields::FieldError;
-use super::input::{Input, NoInput, duration, retried, slug};
-use super::once::{change_key, refused_or};
-use super::query::QueryInput;
-use super::reply::{expected, missing, parse, refused, store_problem, success, versioned};
-use super::services::pending;
-use super::{HandlerResult, split_verb};
+use crate::http::access::Caller;
+use crate::http::context::RequestContext;
+use crate::http::fields::FieldError;
+use crate::http::input::{Input, NoInput, duration, retried, slug};
+use crate::http::once::{change_key, refused_or};
+use crate::http::query::QueryInput;
+use crate::http::registry::services::pending;
+use crate::http::reply::{expected, missing, parse, refused, store_problem, success, versioned};
+use crate::http::{HandlerResult, split_verb};
 use crate::hub::Server;
 
-pub(super) async fn put(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+pub(in crate::http) async fn put(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
     let once = change_key(&headers, &cx.caller, "rule", &body)?;
     keep(&cx, expected(&headers)?, Input::create(&body)?, once).await
 }
 
-pub(super) async fn replace(
+pub(in crate::http) async fn replace(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -44,7 +44,7 @@ pub(super) async fn replace(
 }
 
 /// Changes some fields; those that are omitted stay.
-pub(super) async fn change(
+pub(in crate::http) async fn change(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -93,10 +93,10 @@ async fn keep(
 }
 
 /// A rule to be read.
-pub(super) type RuleInput = Input<RuleSpec, Rule>;
+pub(in crate::http) type RuleInput = Input<RuleSpec, Rule>;
 
 /// Reads a rule that is not stored, or finds every problem that it has in itself.
-pub(super) fn read(mut input: RuleInput) -> Result<domain::rule::Rule, Vec<FieldError>> {
+pub(in crate::http) fn read(mut input: RuleInput) -> Result<domain::rule::Rule, Vec<FieldError>> {
     // A version that was returned with a rule means nothing here, but it has to be one.
     let _ = input.version();
     check(&mut input);
@@ -166,7 +166,7 @@ fn to_domain(spec: RuleSpec) -> domain::rule::Rule {
 }
 
 /// The specification of a rule.
-pub(super) fn spec(rule: &domain::rule::Rule) -> RuleSpec {
+pub(in crate::http) fn spec(rule: &domain::rule::Rule) -> RuleSpec {
     let Schedule { attempts, age_max, base, cap, count } = rule.schedule;
     let ordering = |ordering: &OrderingRule| OrderingSettings {
         key: ordering.key.clone().into(),
@@ -206,24 +206,24 @@ fn view(rule: &domain::rule::Rule) -> Rule {
 }
 
 /// A rule that the caller may see: one whose service it may see.
-pub(super) fn find(hub: &Server, caller: &Caller, name: &str) -> Option<domain::rule::Rule> {
+pub(in crate::http) fn find(hub: &Server, caller: &Caller, name: &str) -> Option<domain::rule::Rule> {
     hub.registry.rule(&Slug::new(name).ok()?).filter(|rule| caller.sees(&rule.service))
 }
 
-pub(super) async fn list(cx: RequestContext) -> Response {
+pub(in crate::http) async fn list(cx: RequestContext) -> Response {
     let rules = cx.hub.registry.rules();
     let seen = rules.iter().filter(|rule| cx.caller.sees(&rule.service));
     success(StatusCode::OK, &seen.map(view).collect::<Vec<_>>())
 }
 
-pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
+pub(in crate::http) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
     match find(&cx.hub, &cx.caller, &name) {
         Some(rule) => versioned(StatusCode::OK, rule.version, &view(&rule)),
         None => missing("rule"),
     }
 }
 
-pub(super) async fn versions(cx: RequestContext, Path(name): Path<String>) -> Response {
+pub(in crate::http) async fn versions(cx: RequestContext, Path(name): Path<String>) -> Response {
     let Ok(name) = Slug::new(&name) else { return missing("rule") };
     match cx.hub.registry.rule_versions(&name).await {
         Ok(versions) if !versions.first().is_some_and(|rule| cx.caller.sees(&rule.service)) => {
@@ -237,7 +237,7 @@ pub(super) async fn versions(cx: RequestContext, Path(name): Path<String>) -> Re
     }
 }
 
-pub(super) async fn delete(
+pub(in crate::http) async fn delete(
     cx: RequestContext,
     Path(name): Path<String>,
     QueryInput(query): QueryInput<DeleteQuery>,
@@ -253,13 +253,13 @@ pub(super) async fn delete(
 }
 
 /// `POST …/rules/{id}:backtest`, `:enable`, `:disable`, `:rollback`.
-pub(super) async fn act(
+pub(in crate::http) async fn act(
     cx: RequestContext,
     Path(name_verb): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> HandlerResult {
-    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(super::nothing_here()) };
+    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(crate::http::nothing_here()) };
     let Some(domain::rule::Rule { name, .. }) = find(&cx.hub, &cx.caller, name) else {
         return Ok(missing("rule"));
     };
@@ -276,8 +276,8 @@ pub(super) async fn act(
             let RollbackInput { version } = Input::<RollbackInput>::optional(&body)?.finish()?;
             cx.hub.registry.roll_back_rule(&cx, &name, version, expected(&headers)?).await
         }
-        "backtest" => return super::evaluate::backtest(&cx, &name, &body).await,
-        _ => return Ok(super::no_verb(verb, "backtest, enable, disable, rollback")),
+        "backtest" => return crate::http::registry::evaluate::backtest(&cx, &name, &body).await,
+        _ => return Ok(crate::http::no_verb(verb, "backtest, enable, disable, rollback")),
     };
     Ok(match done {
         Ok(rule) => versioned(StatusCode::OK, rule.version, &view(&rule)),

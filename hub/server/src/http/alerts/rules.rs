@@ -12,29 +12,29 @@ use seawall_hub_core::domain::alert::{Condition, ConditionKind, Severity};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::{Millis, written as time};
 
-use super::access::Caller;
-use super::alerts::{end_of_mute, mute, running};
-use super::context::RequestContext;
-use super::fields::unknown;
-use super::input::{Input, duration, retried, slug};
-use super::reply::{expected, missing, parse, problem, refused, success, versioned};
-use super::{HandlerResult, no_verb, nothing_here, split_verb};
+use crate::http::access::Caller;
+use crate::http::alerts::incidents::{end_of_mute, mute, running};
+use crate::http::context::RequestContext;
+use crate::http::fields::unknown;
+use crate::http::input::{Input, duration, retried, slug};
+use crate::http::reply::{expected, missing, parse, problem, refused, success, versioned};
+use crate::http::{HandlerResult, no_verb, nothing_here, split_verb};
 use crate::hub::Server;
 
-pub(super) async fn list(cx: RequestContext) -> Response {
+pub(in crate::http) async fn list(cx: RequestContext) -> Response {
     let rules = cx.hub.alerts.alert_rules();
     let seen = rules.iter().filter(|rule| sees(&cx.caller, rule));
     success(StatusCode::OK, &seen.map(|rule| view(&cx.hub, rule)).collect::<Vec<_>>())
 }
 
-pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
+pub(in crate::http) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
     match find(&cx.hub, &name).filter(|rule| sees(&cx.caller, rule)) {
         Some(rule) => versioned(StatusCode::OK, rule.version, &view(&cx.hub, &rule)),
         None => missing("alert rule"),
     }
 }
 
-pub(super) async fn replace(
+pub(in crate::http) async fn replace(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -43,7 +43,7 @@ pub(super) async fn replace(
     keep(&cx, expected(&headers)?, Input::put(&body, &name)?).await
 }
 
-pub(super) async fn change(
+pub(in crate::http) async fn change(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -59,7 +59,7 @@ pub(super) async fn change(
     .await
 }
 
-pub(super) async fn delete(
+pub(in crate::http) async fn delete(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -78,7 +78,7 @@ pub(super) async fn delete(
 }
 
 /// Handles the actions `:mute` and `:unmute`.
-pub(super) async fn act(cx: RequestContext, Path(part): Path<String>, body: Bytes) -> HandlerResult {
+pub(in crate::http) async fn act(cx: RequestContext, Path(part): Path<String>, body: Bytes) -> HandlerResult {
     let Some((name, verb)) = split_verb(&part) else { return Ok(nothing_here()) };
     let muted = match verb {
         "mute" => Some(mute(&cx.hub, Input::optional(&body)?)?),

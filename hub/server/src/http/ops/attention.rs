@@ -3,8 +3,8 @@
 use seawall_api::{self as wire, AttentionSeverity};
 use seawall_hub_core::domain::time::Millis;
 
-use super::access::Caller;
-use super::ops::ServiceStatus;
+use crate::http::access::Caller;
+use crate::http::ops::status::ServiceStatus;
 use crate::hub::Server;
 
 /// The maximum number of items; the most urgent ones come first.
@@ -30,7 +30,7 @@ struct AttentionItem {
     message: String,
 }
 
-pub(super) async fn attention(
+pub(in crate::http) async fn attention(
     hub: &Server,
     caller: &Caller,
     rows: &[ServiceStatus],

@@ -8,17 +8,17 @@ use seawall_hub_core::domain;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::service::CircuitCommand;
 
-use super::context::RequestContext;
-use super::input::Input;
-use super::reply::{missing, refused, success};
-use super::services::{circuit_word, find};
-use super::{HandlerResult, split_verb};
+use crate::http::context::RequestContext;
+use crate::http::input::Input;
+use crate::http::registry::services::{circuit_word, find};
+use crate::http::reply::{missing, refused, success};
+use crate::http::{HandlerResult, split_verb};
 
-pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> HandlerResult {
+pub(in crate::http) async fn get(cx: RequestContext, Path(name): Path<String>) -> HandlerResult {
     let Some(service) = find(&cx.hub, &cx.caller, &name) else { return Ok(missing("service")) };
     let history = match cx.hub.gateway.circuit_history(&service.name, 50).await {
         Ok(history) => history,
-        Err(error) => return Ok(super::reply::store_problem(&error)),
+        Err(error) => return Ok(crate::http::reply::store_problem(&error)),
     };
     let guard = cx.hub.gateway.guard(&service.name);
     let explained = guard.as_ref().map(seawall::Guard::explain);
@@ -47,7 +47,7 @@ pub(super) async fn get(cx: RequestContext, Path(name): Path<String>) -> Handler
 }
 
 /// `POST …/circuit:reset`, `:forceOpen`, `:forceClosed`, with a reason: the last part of the path says which.
-pub(super) async fn act(
+pub(in crate::http) async fn act(
     cx: RequestContext,
     Path(name): Path<String>,
     uri: Uri,
@@ -57,7 +57,7 @@ pub(super) async fn act(
         Some((_, "reset")) => CircuitCommand::Reset,
         Some((_, "forceOpen")) => CircuitCommand::ForceOpen,
         Some((_, "forceClosed")) => CircuitCommand::ForceClosed,
-        _ => return Ok(super::nothing_here()),
+        _ => return Ok(crate::http::nothing_here()),
     };
     let mut input = Input::<Reason>::optional(&body)?;
     let reason = input.get::<String>("reason").unwrap_or_default();

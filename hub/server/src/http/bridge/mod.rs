@@ -1,0 +1,5 @@
+//! Events and deliveries.
+
+pub(in crate::http) mod deliveries;
+pub(in crate::http) mod events;
+pub(in crate::http) mod incoming;
