@@ -10,6 +10,7 @@
 pub mod memory;
 mod postgres;
 mod record;
+mod search_text;
 mod sql;
 pub mod sqlite;
 mod steps;

@@ -77,7 +77,10 @@ fn what_is_read_and_returned_without_a_type_only_gets_less() {
 #[test]
 fn a_count_that_grows_is_found() {
     let files = [
-        File::made_up("hub/server/src/http/registry/keys.rs", "let a = json!({}); // json!(\nlet b = json!([]);\n"),
+        File::made_up(
+            "hub/server/src/http/registry/keys.rs",
+            "let a = json!({}); // json!(\nlet b = json!([]);\n",
+        ),
         File::made_up("hub/server/src/http/openapi/document.rs", "json!({})"),
         File::made_up("hub/server/src/http/keys/tests.rs", "json!({})"),
     ];

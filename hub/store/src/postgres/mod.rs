@@ -6,4 +6,5 @@ mod engine;
 mod read;
 mod rows;
 mod text;
+mod words;
 mod write;

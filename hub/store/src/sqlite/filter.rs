@@ -12,6 +12,7 @@ use seawall_hub_core::domain::slug::Slug;
 use serde_json::{Value, json};
 
 use crate::record::{StoredNumber, fingerprint_to_number};
+use crate::search_text::pieces;
 use crate::sqlite::read::database;
 
 /// The number of groups up to which each is searched by its own index.
@@ -236,15 +237,7 @@ fn groups_of(connection: &Connection, filter: &LetterFilter) -> rusqlite::Result
 /// Converts a search text to an expression of the index: every word must occur, quoted words in this order, and the last word may
 /// be a prefix. Returns `None` if there is no word. Nothing in the text is an operator.
 pub(crate) fn expression(text: &str) -> Option<String> {
-    let mut pieces: Vec<(String, bool)> = Vec::new();
-    for (turn, part) in text.split('"').enumerate() {
-        if turn % 2 == 1 {
-            pieces.push((part.to_owned(), false));
-        } else {
-            pieces.extend(part.split_whitespace().map(|word| (word.to_owned(), true)));
-        }
-    }
-    pieces.retain(|(piece, _)| piece.chars().any(char::is_alphanumeric));
+    let pieces = pieces(text);
     let last = pieces.len().checked_sub(1)?;
     let quoted = pieces.iter().enumerate().map(|(place, (piece, open))| {
         let more = if place == last && *open { " *" } else { "" };

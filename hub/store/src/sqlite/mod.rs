@@ -37,6 +37,8 @@ use self::engine::place::{
 use self::engine::queue::{WriteJob, WriteQueue};
 use self::engine::telemetry::DiskTelemetry;
 use self::engine::writer::{Writer, reason, translate};
+#[cfg(test)]
+pub(crate) use self::filter::expression;
 use crate::steps::{self, Steps};
 
 /// The maximum number of concurrent readers.

@@ -7,13 +7,9 @@ use rusqlite::params;
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::port::store::StoreError;
 
+use crate::search_text::{ANSWER_MAX, ATTEMPTS_MAX, IndexedText, TEXT_MAX};
 use crate::sqlite::engine::writer::translate;
 use crate::sqlite::write::UnitApplier;
-
-/// The maximum size of the indexed text of a dead letter in bytes.
-const WORDS_MAX: usize = 64 * 1024;
-/// The maximum size of the indexed part of each response in bytes.
-const ANSWER_MAX: usize = 4 * 1024;
 
 impl UnitApplier<'_> {
     pub(crate) fn index(&mut self, most: u32) -> Result<(), StoreError> {
@@ -34,12 +30,7 @@ impl UnitApplier<'_> {
     /// Returns the text to index. Names come first, so that they are in it however large the rest is.
     fn words(&self, number: i64) -> rusqlite::Result<String> {
         let id = DeliveryId::new(self.start.database, number.cast_unsigned());
-        let mut words = id.to_string();
-        let mut add = |bytes: &[u8], most: usize| {
-            let room = WORDS_MAX.saturating_sub(words.len() + 1).min(most);
-            words.push(' ');
-            words.push_str(&String::from_utf8_lossy(&bytes[..bytes.len().min(room)]));
-        };
+        let mut words = IndexedText::new(id);
         let mut event = self.connection.prepare_cached(
             "SELECT e.id, e.kind, e.source, e.trace, e.payload, d.replay_of FROM deliveries d
              JOIN events e ON e.number = d.event WHERE d.number = ?1",
@@ -47,24 +38,24 @@ impl UnitApplier<'_> {
         let mut payload = Vec::new();
         event.query_row([number], |row| {
             for column in 0..4 {
-                add(row.get::<_, Option<String>>(column)?.unwrap_or_default().as_bytes(), WORDS_MAX);
+                words.add(row.get::<_, Option<String>>(column)?.unwrap_or_default().as_bytes(), TEXT_MAX);
             }
             if let Some(original) = row.get::<_, Option<i64>>(5)? {
                 let original = DeliveryId::new(id.database, original.cast_unsigned());
-                add(original.to_string().as_bytes(), WORDS_MAX);
+                words.add(original.to_string().as_bytes(), TEXT_MAX);
             }
             payload = row.get(4)?;
             Ok(())
         })?;
         let mut attempts = self.connection.prepare_cached(
-            "SELECT error, answer FROM attempts WHERE delivery = ?1 ORDER BY number DESC LIMIT 10",
+            "SELECT error, answer FROM attempts WHERE delivery = ?1 ORDER BY number DESC LIMIT ?2",
         )?;
-        let mut rows = attempts.query([number])?;
+        let mut rows = attempts.query(params![number, ATTEMPTS_MAX])?;
         while let Some(row) = rows.next()? {
-            add(row.get::<_, Option<String>>(0)?.unwrap_or_default().as_bytes(), ANSWER_MAX);
-            add(&row.get::<_, Option<Vec<u8>>>(1)?.unwrap_or_default(), ANSWER_MAX);
+            words.add(row.get::<_, Option<String>>(0)?.unwrap_or_default().as_bytes(), ANSWER_MAX);
+            words.add(&row.get::<_, Option<Vec<u8>>>(1)?.unwrap_or_default(), ANSWER_MAX);
         }
-        add(&payload, WORDS_MAX);
-        Ok(words)
+        words.add(&payload, TEXT_MAX);
+        Ok(words.into_text())
     }
 }
