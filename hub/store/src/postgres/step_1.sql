@@ -181,6 +181,7 @@ CREATE INDEX work_leased ON work (epoch, service) WHERE state = 0;
 CREATE INDEX work_waiting ON work (service, state, due, number) WHERE state IN (1, 2, 3);
 CREATE INDEX work_blocked ON work (service, state) WHERE state IN (4, 5);
 CREATE INDEX work_held ON work (rule, number) WHERE state = 5;
+CREATE INDEX work_holding ON work (number) WHERE state = 6;
 CREATE INDEX work_ordered ON work (rule, ordering, number) WHERE ordering IS NOT NULL;
 
 -- What became of deliveries that have ended: 7 delivered, 8 dead-lettered. What the last attempt brought is here if it delivered,
@@ -228,7 +229,7 @@ CREATE TABLE attempts (
 );
 
 -- A dead letter is its delivery, and what is known of it besides. standing: the numbers of `LetterState`. Whoever changes it changes
--- the counts of its group in the same unit.
+-- the counts of its group in the same unit. `indexed`: its row in `letter_words` has been made.
 CREATE TABLE dead_letters (
     delivery    bigint   PRIMARY KEY,
     grouping    bigint   NOT NULL,
@@ -240,9 +241,11 @@ CREATE TABLE dead_letters (
     operation   bigint,
     discarded   bigint,
     edited      boolean  NOT NULL,
+    indexed     boolean  NOT NULL DEFAULT false,
     note        text     COLLATE "C",
     error       text     COLLATE "C"
 ) WITH (fillfactor = 90);
+CREATE INDEX dead_letters_unindexed ON dead_letters (delivery) WHERE NOT indexed;
 CREATE INDEX dead_letters_of_group ON dead_letters (grouping, standing, delivery);
 CREATE INDEX dead_letters_by_age ON dead_letters (at);
 CREATE INDEX dead_letters_discarded ON dead_letters (discarded) WHERE discarded IS NOT NULL;
