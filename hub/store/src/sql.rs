@@ -26,6 +26,9 @@ macro_rules! part {
     (IS_WAITING) => { $crate::sql::sql!("state > " LEASED " AND state < " HOLDING) };
     // The condition of `deliveries_ordered`, without the key.
     (OCCUPIES_ORDER) => { $crate::sql::sql!("state < " DELIVERED) };
+    // The conditions of the indexes of orders on PostgreSQL: a delivery is active in its order, or waits in it.
+    (ACTIVE_IN_ORDER) => { $crate::sql::sql!("state IN (" LEASED ", " QUEUED ", " WAITING ", " STALLED ", " HELD ")") };
+    (WAITS_IN_ORDER) => { $crate::sql::sql!("state IN (" BLOCKED ", " HOLDING ")") };
     (PENDING_UNCLAIMED) => { $crate::sql::sql!("(" QUEUED ", " WAITING ", " STALLED ", " BLOCKED ", " HELD ")") };
     (LETTER_REPLAYING) => { "1" };
     (LETTER_DELIVERED) => { "2" };

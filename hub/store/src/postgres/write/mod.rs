@@ -1,5 +1,14 @@
 //! Changes of units, each in a transaction.
 
+/// The condition that the node with this epoch is live. One that was taken for dead must not claim anything any more: nobody would
+/// give it back. Whoever gives back its claims waits for its transactions first (see `restart.rs`), so this can't be out of date.
+macro_rules! is_live {
+    ($epoch:literal) => {
+        concat!("((SELECT state FROM nodes WHERE nodes.epoch = ", $epoch, ") IS NOT DISTINCT FROM 0)")
+    };
+}
+use is_live;
+
 pub(super) mod applier;
 
 pub(super) mod batch;
