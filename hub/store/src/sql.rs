@@ -30,6 +30,9 @@ macro_rules! part {
     (ACTIVE_IN_ORDER) => { $crate::sql::sql!("state IN (" LEASED ", " QUEUED ", " WAITING ", " STALLED ", " HELD ")") };
     (WAITS_IN_ORDER) => { $crate::sql::sql!("state IN (" BLOCKED ", " HOLDING ")") };
     (PENDING_UNCLAIMED) => { $crate::sql::sql!("(" QUEUED ", " WAITING ", " STALLED ", " BLOCKED ", " HELD ")") };
+    (NODE_LIVE) => { "0" };
+    (NODE_STOPPED) => { "1" };
+    (NODE_DEAD) => { "2" };
     (LETTER_REPLAYING) => { "1" };
     (LETTER_DELIVERED) => { "2" };
     (LETTER_FAILED_AGAIN) => { "3" };

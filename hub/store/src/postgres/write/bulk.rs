@@ -8,47 +8,12 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::DeliverySelector;
 
 use super::applier::{ApplyError, UnitApplier};
+use super::set_based::{HELD_BY_RULE, PENDING_OF_SERVICE, RELEASE, SHIFT, START_ORDERS};
 use crate::postgres::text::shown;
-use crate::sql::sql;
-
-/// `StoredState::is_pending`, for those of a service, each by the index of its kind, with the order of each.
-pub(super) const PENDING_OF_SERVICE: &str = sql!(
-    "SELECT number, rule, ordering FROM (
-         SELECT number, rule, ordering FROM work WHERE state = " LEASED " AND service = $1
-         UNION ALL
-         SELECT number, rule, ordering FROM work WHERE state IN (" QUEUED ", " WAITING ", " STALLED ") AND service = $1
-         UNION ALL
-         SELECT number, rule, ordering FROM work WHERE state IN (" BLOCKED ", " HELD ") AND service = $1
-     ) AS pending LIMIT $2"
-);
-
-/// Every delivery that a rule holds, with its order.
-pub(super) const HELD_BY_RULE: &str =
-    sql!("SELECT number, rule, ordering FROM work WHERE rule = $1 AND state = " HELD " ORDER BY number LIMIT $2");
 
 /// Every ordering key that deliveries of a rule have.
 const ORDERS_OF_RULE: &str =
     "SELECT DISTINCT ordering FROM work WHERE rule = $1 AND ordering IS NOT NULL ORDER BY ordering";
-
-/// `DeliveryFacts::released`, for those that a rule holds, if their order is locked.
-pub(super) const RELEASE: &str = sql!(
-    "UPDATE work SET state = CASE WHEN ordering IS NULL THEN " QUEUED " ELSE " BLOCKED " END WHERE number IN
-     (SELECT number FROM work WHERE rule = $1 AND state = " HELD " AND (ordering IS NULL OR ordering = ANY($3))
-      ORDER BY number LIMIT $2 FOR UPDATE)"
-);
-
-/// `OrderFacts::next`, for these orders of a rule that holds nothing.
-pub(super) const START_ORDERS: &str = sql!(
-    "UPDATE work SET state = " QUEUED " WHERE state = " BLOCKED " AND number IN
-     (SELECT min(number) FROM work WHERE rule = $1 AND ordering = ANY($2) GROUP BY ordering HAVING bool_and(" WAITS_IN_ORDER "))"
-);
-
-/// `DeliveryFacts::shifted`, for all that are pending.
-pub(super) const SHIFT: &str = sql!(
-    "UPDATE work SET accepted = least(accepted + $1, $2), touched = least(touched + $1, $2),
-         due = CASE WHEN accepted + $1 > $2 THEN least(due + $1, $2) ELSE due + $1 END
-     WHERE state < " HOLDING " AND ($1 <> 0 OR accepted > $2)"
-);
 
 impl UnitApplier<'_> {
     /// Dead-letters pending deliveries.
@@ -151,8 +116,7 @@ impl UnitApplier<'_> {
         thorough: bool,
     ) -> Result<(), ApplyError> {
         if !thorough {
-            let newest =
-                "SELECT accepted FROM progress WHERE number = (SELECT max(number) FROM deliveries)";
+            let newest = "SELECT accepted FROM progress WHERE number = (SELECT max(number) FROM deliveries)";
             let newest = self.find(newest, &[]).await?.map(|row| row.try_get::<_, i64>(0)).transpose()?;
             if newest.is_none_or(|accepted| accepted <= now.0) {
                 return Ok(());

@@ -8,58 +8,9 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{DueTimes, LaneCapacity, StoredDelivery};
 
 use super::applier::{ApplyError, UnitApplier};
-use super::is_live;
+use super::set_based::{NEXT_DUE, TAKE_DUE};
 use crate::postgres::engine::session::Session;
 use crate::postgres::rows::{Columns, REQUEST, STORED, whole_delivery};
-use crate::sql::sql;
-
-/// `DeliveryFacts::is_due` and `claimed`. Each branch reads one range of the index, in its order, and locks what it takes; a row
-/// that another claim has locked is left to it. `rest` is 0 for those that were never attempted, which have their own room.
-pub(super) const TAKE_DUE: &str = concat!(
-    "WITH candidates AS MATERIALIZED (
-         SELECT c.number, c.due, c.rest, r.lane, r.retries
-         FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[])
-             WITH ORDINALITY AS r (service, fresh, retries, resume_before, lane)
-         CROSS JOIN LATERAL (
-             SELECT * FROM (SELECT number, due, 0 AS rest FROM work WHERE state = ",
-    sql!(QUEUED),
-    " AND service = r.service AND due <= $5 ORDER BY due, number LIMIT r.fresh FOR UPDATE SKIP LOCKED) AS fresh
-             UNION ALL
-             SELECT * FROM (SELECT number, due, 1 AS rest FROM work WHERE state = ",
-    sql!(WAITING),
-    " AND service = r.service AND due <= $5 ORDER BY due, number LIMIT r.retries FOR UPDATE SKIP LOCKED) AS waiting
-             UNION ALL
-             SELECT * FROM (SELECT number, due, 1 AS rest FROM work WHERE state = ",
-    sql!(STALLED),
-    " AND service = r.service
-                 AND due <= CASE WHEN r.resume_before IS NULL THEN $5 ELSE 9223372036854775807 END
-                 AND (due <= $5 OR touched <= r.resume_before)
-                 ORDER BY due, number LIMIT r.retries FOR UPDATE SKIP LOCKED) AS stalled
-         ) AS c
-         WHERE ",
-    is_live!("$6"),
-    "
-     ), ranked AS (
-         SELECT number, lane, rest, retries, row_number() OVER (PARTITION BY lane, rest ORDER BY due, number) AS place FROM candidates
-     ), claimed AS (
-         UPDATE work w SET state = ",
-    sql!(LEASED),
-    ", epoch = $6 FROM ranked r WHERE w.number = r.number AND (r.rest = 0 OR r.place <= r.retries)
-         RETURNING w.*, r.lane, r.rest, r.place
-     )"
-);
-
-/// The first due time of each service and state: one look into the index for each, however many wait.
-pub(super) const NEXT_DUE: &str = sql!(
-    "WITH RECURSIVE first AS (
-         (SELECT service, state, due FROM work WHERE state IN (" QUEUED ", " WAITING ", " STALLED ")
-          ORDER BY service, state, due LIMIT 1)
-         UNION ALL
-         SELECT next.service, next.state, next.due FROM first CROSS JOIN LATERAL
-             (SELECT service, state, due FROM work WHERE state IN (" QUEUED ", " WAITING ", " STALLED ")
-              AND (service, state) > (first.service, first.state) ORDER BY service, state, due LIMIT 1) AS next
-     ) SELECT service, state = " QUEUED ", due FROM first"
-);
 
 /// The whole statement of a claim: what is claimed, with all that its attempt needs.
 pub(super) static CLAIM: LazyLock<String> = LazyLock::new(|| {

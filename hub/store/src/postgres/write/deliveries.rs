@@ -7,18 +7,11 @@ use seawall_hub_core::port::store::{Claim, Settlement, StoreError};
 
 use super::applier::{ApplyError, UnitApplier};
 use super::claims::stored_delivery;
+use super::set_based::RETURN;
 use crate::postgres::text::shown;
-use crate::sql::sql;
 
 const LAST_ATTEMPT: &str =
     "SELECT status, error, answer FROM attempts WHERE delivery = $1 ORDER BY number DESC LIMIT 1";
-
-/// `DeliveryFacts::returned`, for those that are claimed under these epochs.
-pub(super) const RETURN: &str = sql!(
-    "UPDATE work w SET state = CASE WHEN w.failures = 0 AND NOT w.is_replay THEN " QUEUED " ELSE " STALLED " END
-     FROM unnest($1::int8[], $2::int8[], $3::int8[]) AS c (number, era, epoch) JOIN deliveries d ON d.number = c.number AND d.era = c.era
-     WHERE w.number = c.number AND w.state = " LEASED " AND w.epoch = c.epoch"
-);
 
 impl UnitApplier<'_> {
     /// Settles a delivery that is claimed under the epoch of the settlement.
@@ -69,8 +62,7 @@ impl UnitApplier<'_> {
     /// Returns the rule of a delivery; `None` if there is no such delivery. A number of another era is another delivery.
     async fn rule_of(&self, delivery: DeliveryId) -> Result<Option<String>, ApplyError> {
         let sql = "SELECT rule FROM deliveries WHERE number = $1 AND era = $2";
-        let row =
-            self.find(sql, &[&delivery.number.cast_signed(), &delivery.database.cast_signed()]).await?;
+        let row = self.find(sql, &[&delivery.number.cast_signed(), &delivery.database.cast_signed()]).await?;
         Ok(row.map(|row| row.try_get(0)).transpose()?)
     }
 

@@ -10,8 +10,8 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{NewDelivery, StoreError};
 
 use super::applier::{ApplyError, UnitApplier};
-use super::facts::{int, micros, reason_number, small, stored_state};
-use super::is_live;
+use super::facts::{int, micros, reason_number, small};
+use crate::postgres::rows::Columns;
 use crate::postgres::text::stored;
 use crate::record::{headers_to_text, sent_to_text};
 use crate::sql::sql;
@@ -42,7 +42,8 @@ const ADD_OUTCOME: &str = "INSERT INTO outcomes
      (number, state, epoch, due, touched, accepted, counted, failures, panics, reason, crashes, against, step)
      VALUES ($1, $2, $3, $4, $4, $4, 0, 0, 0, $5, 0, 0, 0)";
 
-const ADD_ATTEMPT: &str = "INSERT INTO attempts (delivery, number, at, took, status, error, sent, headers, answer)
+const ADD_ATTEMPT: &str =
+    "INSERT INTO attempts (delivery, number, at, took, status, error, sent, headers, answer)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 
 /// The newest version of a rule, locked so that nobody enables, disables or deletes it until this transaction ends.
@@ -111,8 +112,7 @@ impl UnitApplier<'_> {
             return Ok(None);
         };
         let (number, fingerprint): (i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
-        let sql =
-            "SELECT era, number FROM deliveries WHERE event = $1 AND replay_of IS NULL ORDER BY number";
+        let sql = "SELECT era, number FROM deliveries WHERE event = $1 AND replay_of IS NULL ORDER BY number";
         let mut deliveries = Vec::new();
         for row in self.rows(sql, &[&number]).await? {
             deliveries.push(delivery_id(row.try_get(0)?, row.try_get(1)?));
@@ -184,12 +184,9 @@ impl UnitApplier<'_> {
         let (service, rule) = (new.service.as_str(), new.rule.0.as_str());
         let (order, is_replay) = (new.order.as_deref().map(stored), replay_of.is_some());
         let row = self
-            .find(
-                ADD_WORK,
-                &[&number, &service, &rule, &order, &is_replay, &wanted, &epoch, &at.0, &reason],
-            )
+            .find(ADD_WORK, &[&number, &service, &rule, &order, &is_replay, &wanted, &epoch, &at.0, &reason])
             .await?;
-        row.map_or(Ok(state), |row| stored_state(&row, 0))
+        Ok(row.map_or(Ok(state), |row| Columns::new("work", &row).numbered())?)
     }
 
     /// Returns whether a rule is enabled, which stays so until this transaction ends.

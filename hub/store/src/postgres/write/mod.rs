@@ -4,10 +4,15 @@
 /// give it back. Whoever gives back its claims waits for its transactions first (see `restart.rs`), so this can't be out of date.
 macro_rules! is_live {
     ($epoch:literal) => {
-        concat!("((SELECT state FROM nodes WHERE nodes.epoch = ", $epoch, ") IS NOT DISTINCT FROM 0)")
+        concat!(
+            "((SELECT state FROM nodes WHERE nodes.epoch = ",
+            $epoch,
+            ") IS NOT DISTINCT FROM ",
+            $crate::sql::sql!(NODE_LIVE),
+            ")"
+        )
     };
 }
-use is_live;
 
 pub(super) mod applier;
 
@@ -19,6 +24,7 @@ pub(super) mod events;
 pub(super) mod facts;
 pub(super) mod orders;
 pub(super) mod restart;
+pub(super) mod set_based;
 
 mod alerts;
 mod audit;

@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use seawall_hub_core::domain::delivery::{OrderFacts, StoredState};
 
 use super::applier::{ApplyError, UnitApplier};
-use super::is_live;
-use super::facts::{STOP_HOLDING, small, stored_state};
+use super::facts::small;
+use super::set_based::{START, STOP_HOLDING};
+use crate::postgres::rows::Columns;
 use crate::postgres::text::{shown, stored};
 use crate::sql::sql;
 
@@ -29,17 +30,6 @@ const ORDER_FACTS: &str = sql!(
      FROM (SELECT 1) AS one LEFT JOIN LATERAL
          (SELECT number, state FROM work WHERE rule = $1 AND ordering = $2 AND " WAITS_IN_ORDER " ORDER BY number LIMIT 1) AS first
          ON true"
-);
-
-/// `DeliveryFacts::claimed` or queued, for one whose turn has come. A node that is no longer live claims nothing.
-const START: &str = concat!(
-    "UPDATE work SET epoch = $3, state = CASE WHEN $2::smallint = ",
-    sql!(LEASED),
-    " AND NOT ",
-    is_live!("$3"),
-    " THEN ",
-    sql!(QUEUED),
-    " ELSE $2 END WHERE number = $1 RETURNING state"
 );
 
 impl UnitApplier<'_> {
@@ -61,10 +51,7 @@ impl UnitApplier<'_> {
     }
 
     /// Locks the order of a delivery, and returns it: the rule and the key.
-    pub(super) async fn locked_order_of(
-        &self,
-        number: i64,
-    ) -> Result<Option<(String, String)>, ApplyError> {
+    pub(super) async fn locked_order_of(&self, number: i64) -> Result<Option<(String, String)>, ApplyError> {
         let order = self.order_of(number).await?;
         if let Some((rule, key)) = &order {
             self.lock_orders(&[(rule, key)]).await?;
@@ -83,11 +70,10 @@ impl UnitApplier<'_> {
     pub(super) async fn order_facts(&self, rule: &str, key: &str) -> Result<OrderFacts, ApplyError> {
         let row = self.find(ORDER_FACTS, &[&rule, &stored(key)]).await?;
         let Some(row) = row else { return Ok(OrderFacts::default()) };
-        let first_waiting = match row.try_get::<_, Option<i64>>(2)? {
-            Some(number) => Some((number.cast_unsigned(), stored_state(&row, 3)?)),
-            None => None,
-        };
-        Ok(OrderFacts { first_waiting, active: row.try_get(0)?, holding: row.try_get(1)? })
+        let mut columns = Columns::new("work", &row);
+        let (active, holding) = (columns.value()?, columns.value()?);
+        let first_waiting = columns.number_or_null()?.zip(columns.numbered_or_null()?);
+        Ok(OrderFacts { first_waiting, active, holding })
     }
 
     /// Starts a blocked delivery whose turn has come, and returns the state that it is in then.
@@ -98,7 +84,7 @@ impl UnitApplier<'_> {
     ) -> Result<Option<StoredState>, ApplyError> {
         let (number, state) = (number.cast_signed(), small(becomes));
         let row = self.find(START, &[&number, &state, &self.node.epoch.cast_signed()]).await?;
-        row.map(|row| stored_state(&row, 0)).transpose()
+        Ok(row.map(|row| Columns::new("work", &row).numbered()).transpose()?)
     }
 
     /// Releases the order that a dead letter holds up. Its order has to be locked.

@@ -12,6 +12,7 @@ use seawall_hub_core::port::store::{CrashHistory, StoredDelivery};
 
 use super::applier::{ApplyError, UnitApplier};
 use super::facts::int;
+use super::set_based::{GUILTY, RESTART, SUSPECT_UNWATCHED};
 use crate::postgres::engine::session::Session;
 use crate::postgres::rows::{Columns, REQUEST, STORED, whole_delivery};
 use crate::record::step_to_number;
@@ -19,29 +20,15 @@ use crate::sql::sql;
 use crate::steps::Mark;
 
 /// Nodes that have ended and whose claims nobody has given back, the oldest first.
-const ENDED: &str = "SELECT epoch, state <> 1 FROM nodes WHERE state <> 0 AND NOT reclaimed ORDER BY epoch FOR UPDATE";
+const ENDED: &str = sql!(
+    "SELECT epoch, state <> " NODE_STOPPED " FROM nodes WHERE state <> " NODE_LIVE " AND NOT reclaimed ORDER BY epoch FOR UPDATE"
+);
 
 /// Waits for the transactions of a node. Every transaction of a writer begins with a change of its row here, so none that begins
 /// later thinks that its node is live.
 const WAIT_FOR_WRITERS: &str = "SELECT number FROM writers WHERE epoch = $1 ORDER BY slot FOR UPDATE";
 
-/// `DeliveryFacts::after_restart`, for all that a node had claimed.
-pub(super) const RESTART: &str = sql!(
-    "UPDATE work SET due = 0, crashes = crashes + $2,
-         state = CASE WHEN failures = 0 AND NOT is_replay THEN " QUEUED " ELSE " WAITING " END
-     WHERE state = " LEASED " AND epoch = $1 AND against < $3"
-);
-
-/// `DeliveryFacts::suspected`, for all that were not watched at the crash of a node.
-pub(super) const SUSPECT_UNWATCHED: &str = sql!(
-    "UPDATE work SET against = $2, step = $3, starts = $4 WHERE state = " LEASED " AND epoch = $1 AND crashes = 0"
-);
-
-/// `DeliveryFacts::is_guilty`, as a condition on the row `p`. The node of its claim has ended, so nobody else settles it.
-pub(super) const GUILTY: &str = sql!(
-    "p.state = " LEASED " AND p.against >= $2 AND p.epoch <> $1
-     AND p.epoch IN (SELECT n.epoch FROM nodes n WHERE n.reclaimed)"
-);
+const STOP: &str = sql!("UPDATE nodes SET state = " NODE_STOPPED " WHERE epoch = $1 AND state = " NODE_LIVE);
 
 impl UnitApplier<'_> {
     /// Gives back what all nodes had claimed that are no longer live, apart from what has to be quarantined. Each is reclaimed
@@ -85,7 +72,7 @@ impl UnitApplier<'_> {
     /// Records that the process stopped in an orderly way.
     pub(in crate::postgres) async fn record_stop(&self) -> Result<(), ApplyError> {
         let epoch = self.node.epoch.cast_signed();
-        self.run("UPDATE nodes SET state = 1 WHERE epoch = $1 AND state = 0", &[&epoch]).await.map(drop)
+        self.run(STOP, &[&epoch]).await.map(drop)
     }
 }
 
