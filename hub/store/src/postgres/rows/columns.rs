@@ -1,9 +1,11 @@
 //! The columns of a row, from left to right.
 
+use std::fmt;
+
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
+use tokio_postgres::{Column, Row};
 
 use crate::postgres::text;
 use crate::record::{self, Record, StoredNumber, UnreadableRow, UnreadableValue};
@@ -23,9 +25,22 @@ impl<'a> Columns<'a> {
 
     /// Reads the next column as it is.
     pub(in crate::postgres) fn value<T: FromSql<'a>>(&mut self) -> Result<T, UnreadableRow> {
-        let column = self.next;
         self.next += 1;
-        self.row.try_get(column).map_err(|error| self.unreadable(column, &error))
+        self.checked(self.row.try_get(self.next - 1))
+    }
+
+    /// Returns what was made of the column that was read last, or the error that names table, row and column.
+    pub(in crate::postgres) fn checked<T, E: fmt::Display>(
+        &self,
+        value: Result<T, E>,
+    ) -> Result<T, UnreadableRow> {
+        value.map_err(|reason| {
+            let number = self.row.try_get::<_, i64>(0).map(|number| number.to_string());
+            let name = number.or_else(|_| self.row.try_get(0)).unwrap_or_default();
+            let column = self.next.checked_sub(1).and_then(|column| self.row.columns().get(column));
+            let column = column.map_or("?", |column| column.name());
+            UnreadableRow::new(self.table, name, format_args!("`{column}`: {reason}"))
+        })
     }
 
     /// Skips the next column.
@@ -35,23 +50,23 @@ impl<'a> Columns<'a> {
 
     /// Reads a text that came from outside.
     pub(in crate::postgres) fn text(&mut self) -> Result<String, UnreadableRow> {
-        self.value::<String>().map(text::shown)
+        self.value().map(text::shown)
     }
 
     /// Reads a text that came from outside, if there is one.
     pub(in crate::postgres) fn text_or_null(&mut self) -> Result<Option<String>, UnreadableRow> {
-        Ok(self.value::<Option<String>>()?.map(text::shown))
+        Ok(self.value::<Option<_>>()?.map(text::shown))
     }
 
     /// Reads a whole number of any width.
     pub(in crate::postgres) fn integer(&mut self) -> Result<i64, UnreadableRow> {
-        let column = self.next;
-        self.integer_or_null()?.ok_or_else(|| self.unreadable(column, &"it is NULL"))
+        let number = self.integer_or_null()?;
+        self.checked(number.ok_or("it is NULL"))
     }
 
     /// Reads a whole number of any width, if there is one.
     pub(in crate::postgres) fn integer_or_null(&mut self) -> Result<Option<i64>, UnreadableRow> {
-        match self.row.columns().get(self.next).map(|column| column.type_()) {
+        match self.row.columns().get(self.next).map(Column::type_) {
             Some(&Type::INT2) => Ok(self.value::<Option<i16>>()?.map(i64::from)),
             Some(&Type::INT4) => Ok(self.value::<Option<i32>>()?.map(i64::from)),
             _ => self.value(),
@@ -68,19 +83,16 @@ impl<'a> Columns<'a> {
         Ok(self.integer_or_null()?.map(i64::cast_unsigned))
     }
 
-    /// Reads a number that is as small as its type in the domain.
+    /// Reads a number that the domain holds in a smaller type.
     pub(in crate::postgres) fn count<T: TryFrom<i64>>(&mut self) -> Result<T, UnreadableRow> {
-        let column = self.next;
-        let number = self.integer()?;
-        T::try_from(number).map_err(|_| self.unreadable(column, &format_args!("{number} is out of range")))
+        let count = self.count_or_null()?;
+        self.checked(count.ok_or("it is NULL"))
     }
 
-    /// Reads a number that is as small as its type in the domain, if there is one.
+    /// Reads a number that the domain holds in a smaller type, if there is one.
     pub(in crate::postgres) fn count_or_null<T: TryFrom<i64>>(&mut self) -> Result<Option<T>, UnreadableRow> {
-        let column = self.next;
         let Some(number) = self.integer_or_null()? else { return Ok(None) };
-        let count = T::try_from(number);
-        count.map(Some).map_err(|_| self.unreadable(column, &format_args!("{number} is out of range")))
+        self.checked(T::try_from(number).map(Some).map_err(|_| format!("{number} is out of range")))
     }
 
     pub(in crate::postgres) fn time(&mut self) -> Result<Millis, UnreadableRow> {
@@ -93,12 +105,11 @@ impl<'a> Columns<'a> {
 
     /// Reads a hash.
     pub(in crate::postgres) fn hash(&mut self) -> Result<[u8; 32], UnreadableRow> {
-        let column = self.next;
         let bytes: &[u8] = self.value()?;
-        bytes.try_into().map_err(|_| self.unreadable(column, &"a hash has 32 bytes"))
+        self.checked(bytes.try_into().map_err(|_| "a hash has 32 bytes"))
     }
 
-    /// Reads the document of a row that the column before names.
+    /// Reads the document of the row with this name.
     pub(in crate::postgres) fn document<R: Record>(&mut self, name: &str) -> Result<R, UnreadableRow> {
         record::decode(name, self.value()?)
     }
@@ -108,37 +119,35 @@ impl<'a> Columns<'a> {
     }
 
     /// Reads a value from its text.
-    pub(in crate::postgres) fn parsed<T, E: std::fmt::Display>(
+    pub(in crate::postgres) fn parsed<T, E: fmt::Display>(
         &mut self,
         read: impl FnOnce(&'a str) -> Result<T, E>,
     ) -> Result<T, UnreadableRow> {
-        let column = self.next;
-        read(self.value()?).map_err(|error| self.unreadable(column, &error))
+        let text = self.value()?;
+        self.checked(read(text))
     }
 
     /// Reads a value from its text, if there is one.
-    pub(in crate::postgres) fn parsed_or_null<T, E: std::fmt::Display>(
+    pub(in crate::postgres) fn parsed_or_null<T, E: fmt::Display>(
         &mut self,
         read: impl FnOnce(&'a str) -> Result<T, E>,
     ) -> Result<Option<T>, UnreadableRow> {
-        let column = self.next;
-        let text: Option<&'a str> = self.value()?;
-        text.map(read).transpose().map_err(|error| self.unreadable(column, &error))
+        let text: Option<&str> = self.value()?;
+        self.checked(text.map(read).transpose())
     }
 
     /// Reads a value that has a number.
     pub(in crate::postgres) fn numbered<T: StoredNumber>(&mut self) -> Result<T, UnreadableRow> {
-        let column = self.next;
-        T::from_number(self.integer()?).map_err(|error| self.unreadable(column, &error))
+        let number = self.integer()?;
+        self.checked(T::from_number(number))
     }
 
     /// Reads a value that has a number, if there is one.
     pub(in crate::postgres) fn numbered_or_null<T: StoredNumber>(
         &mut self,
     ) -> Result<Option<T>, UnreadableRow> {
-        let column = self.next;
         let number = self.integer_or_null()?;
-        number.map(T::from_number).transpose().map_err(|error| self.unreadable(column, &error))
+        self.checked(number.map(T::from_number).transpose())
     }
 
     /// Reads a word of the domain.
@@ -147,13 +156,5 @@ impl<'a> Columns<'a> {
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, UnreadableRow> {
         self.parsed(|word| read(word).ok_or_else(|| UnreadableValue::new("word", word)))
-    }
-
-    /// Returns the error for a row that has something unknown in a column.
-    fn unreadable(&self, column: usize, reason: &dyn std::fmt::Display) -> UnreadableRow {
-        let number = self.row.try_get::<_, i64>(0).map(|number| number.to_string());
-        let name = number.or_else(|_| self.row.try_get::<_, String>(0));
-        let column = self.row.columns().get(column).map_or("?", |column| column.name());
-        UnreadableRow::new(self.table, name.unwrap_or_default(), format!("`{column}`: {reason}"))
     }
 }

@@ -3,6 +3,7 @@
 mod columns;
 mod delivery;
 mod event;
+mod operation;
 
 use std::fmt;
 
@@ -14,9 +15,11 @@ use crate::record::{StoredNumber, UnreadableRow};
 
 pub(in crate::postgres) use self::columns::Columns;
 pub(in crate::postgres) use self::delivery::{
-    ATTEMPTS, FACTS, REQUEST, STORED, attempt, facts, request, stored_delivery, whole_delivery,
+    ATTEMPTS, FACTS, REQUEST, STORED, attempt, delivery_id_or_null, facts, request, stored_delivery,
+    whole_delivery,
 };
 pub(in crate::postgres) use self::event::{EVENT, event};
+pub(in crate::postgres) use self::operation::{OPERATION, operation};
 
 /// Why a query has no answer.
 #[derive(Debug)]
