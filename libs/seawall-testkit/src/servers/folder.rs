@@ -17,9 +17,8 @@ pub(crate) struct ServerFolder {
     watcher: Child,
 }
 
-/// Kills what `pid` names, which may be stopped, and removes the folder.
-const WATCH: &str =
-    r#"cat >/dev/null; kill -9 $(cat "$1/pid" 2>/dev/null) 2>/dev/null; sleep 0.2; rm -rf "$1""#;
+/// Kills what `pid` names, which may be stopped, unmounts a small disk, and removes the folder.
+const WATCH: &str = r#"cat >/dev/null; kill -9 $(cat "$1/pid" 2>/dev/null) 2>/dev/null; sleep 0.2; umount -l "$1/disk" 2>/dev/null; rm -rf "$1""#;
 
 impl ServerFolder {
     pub(crate) fn create(name: &str) -> io::Result<Self> {

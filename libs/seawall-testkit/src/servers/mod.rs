@@ -33,13 +33,14 @@ mod proxy;
 mod rabbitmq;
 mod redis;
 mod seaweed;
+mod small_disk;
 mod worker;
 
 pub use azurite::Azurite;
 pub use control::{Launch, ServerControl};
 pub use kafka::{Kafka, KafkaBuilder};
 pub use nats::{Nats, NatsBuilder};
-pub use postgres::{Database, Postgres, PostgresBuilder};
+pub use postgres::{Database, Postgres, PostgresBuilder, Replication};
 pub use program::{ServerError, find_program, free_port};
 pub use proxy::{FaultProxy, NetworkFault};
 pub use rabbitmq::RabbitMq;

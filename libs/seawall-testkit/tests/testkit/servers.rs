@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use seawall_testkit::servers::{
-    Azurite, FaultProxy, Kafka, NetworkFault, Postgres, Redis, SeaweedS3, ServerControl, WorkerProcess,
-    worker_settings,
+    Azurite, FaultProxy, Kafka, NetworkFault, Postgres, Redis, Replication, SeaweedS3, ServerControl,
+    WorkerProcess, worker_settings,
 };
 
 /// Asks a Redis server; `None` if it does not answer within 300 ms.
@@ -55,6 +55,39 @@ fn postgres_is_started_killed_and_recovers() {
     let folder = postgres.control().folder();
     drop(postgres);
     assert!(!folder.exists(), "its folder is still there");
+}
+
+/// DESIGN 23, HUB-15: a standby of PostgreSQL has what was committed, and goes on when it is promoted.
+#[test]
+fn a_standby_of_postgres_has_what_was_committed_and_is_promoted() {
+    let primary = Postgres::start().unwrap();
+    let standby = primary.standby(Replication::Synchronous).unwrap();
+    let (database, _second) = (primary.database().unwrap(), primary.database().unwrap());
+    assert!(database.url_with_standby(standby.address()).contains(&format!(",{}/", standby.address())));
+    assert!(standby.database().is_err(), "a standby was written to");
+    primary.control().kill().unwrap();
+    standby.promote().unwrap();
+    // What the name is taken by was created on the other server.
+    let taken = standby.database().unwrap_err().to_string();
+    assert!(taken.contains("already exists"), "{taken}");
+    standby.database().unwrap();
+}
+
+/// DESIGN 23, HUB-15: the disk of a server is full until its room is given back.
+#[test]
+fn a_small_disk_of_postgres_is_filled_and_freed() {
+    let postgres = Postgres::builder().small_disk(160).start().unwrap();
+    postgres.database().unwrap();
+    postgres.fill_disk().unwrap();
+    let full = postgres.database().unwrap_err().to_string();
+    assert!(full.contains("No space left on device"), "{full}");
+    postgres.free_disk().unwrap();
+    postgres.control().start().unwrap();
+    postgres.database().unwrap();
+    let folder = postgres.control().folder();
+    drop(postgres);
+    assert!(!folder.exists(), "its folder is still there");
+    assert!(Postgres::shared().fill_disk().is_err(), "a disk was filled that is not small");
 }
 
 /// Whether a web server answers within 500 ms.
