@@ -8,12 +8,15 @@
 
 #[cfg(feature = "memory")]
 pub mod memory;
-mod postgres;
+pub mod postgres;
+mod queue;
 mod record;
 mod search_text;
 mod sql;
 pub mod sqlite;
 mod steps;
+mod telemetry;
 
+pub use postgres::{Postgres, PostgresOptions};
 pub use sqlite::backup::{self, CopyReport};
 pub use sqlite::{OpenError, Sqlite};

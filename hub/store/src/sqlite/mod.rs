@@ -31,14 +31,13 @@ use seawall_hub_core::port::store::{
 use seawall_hub_core::sync::Lock;
 use tokio::sync::{Semaphore, oneshot};
 
-use self::engine::place::{
-    DATABASE, make_file_private, make_private, mark_lock, refuse_without_database, take_lock,
-};
-use self::engine::queue::{WriteJob, WriteQueue};
+pub(crate) use self::engine::place::make_private;
+use self::engine::place::{DATABASE, make_file_private, mark_lock, refuse_without_database, take_lock};
 use self::engine::telemetry::DiskTelemetry;
 use self::engine::writer::{Writer, reason, translate};
 #[cfg(test)]
 pub(crate) use self::filter::expression;
+use crate::queue::{WriteJob, WriteQueue};
 use crate::steps::{self, Steps};
 
 /// The maximum number of concurrent readers.
@@ -51,7 +50,7 @@ pub struct Sqlite {
 }
 
 struct SqliteInner {
-    queue: Arc<WriteQueue>,
+    queue: Arc<WriteQueue<WriteJob>>,
     steps: Arc<Steps>,
     /// Idle connections for readers.
     readers: Lock<Vec<Connection>>,

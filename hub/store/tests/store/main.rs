@@ -10,3 +10,4 @@ mod upgrade;
 
 suite::conformance!(sqlite, crate::suite::SqliteFactory);
 suite::conformance!(memory, crate::suite::MemoryFactory);
+suite::conformance!(postgres, crate::suite::PostgresFactory);

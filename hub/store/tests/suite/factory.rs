@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use seawall::Clock;
 use seawall_hub_core::port::store::Store;
 use seawall_hub_store::memory::{MemoryPlace, MemoryStore};
-use seawall_hub_store::{OpenError, Sqlite};
+use seawall_hub_store::{OpenError, Postgres, PostgresOptions, Sqlite};
+use seawall_testkit::servers::{self, Database};
 use tempfile::TempDir;
 
 /// A place for a store, and how it is opened there.
@@ -73,5 +74,34 @@ impl StoreFactory for MemoryFactory {
 
     async fn open(&self) -> Result<MemoryStore, OpenError> {
         Ok(self.0.open())
+    }
+}
+
+/// A database of its own on a server of PostgreSQL that all tests of the process share, and a folder for what is not in it.
+pub(crate) struct PostgresFactory {
+    database: Database,
+    folder: TempDir,
+}
+
+impl PostgresFactory {
+    /// Returns how the store is opened here.
+    pub(crate) fn options(&self) -> PostgresOptions {
+        let (url, data_folder) = (self.database.url().to_owned(), self.folder.path().to_owned());
+        PostgresOptions { url, data_folder, name: "test".into() }
+    }
+}
+
+impl StoreFactory for PostgresFactory {
+    type Store = Postgres;
+    const CAPABILITIES: Capabilities = Capabilities { many_processes: false, durable: true, full_text: true };
+
+    async fn create() -> Self {
+        // The server is started, and the database made, by programs that are waited for.
+        let database = tokio::task::spawn_blocking(|| servers::Postgres::shared().database().unwrap());
+        PostgresFactory { database: database.await.unwrap(), folder: TempDir::new().unwrap() }
+    }
+
+    async fn open(&self) -> Result<Postgres, OpenError> {
+        Postgres::open(&self.options(), &Clock::system()).await
     }
 }

@@ -19,7 +19,7 @@ pub(crate) mod registry;
 pub(crate) mod retention;
 pub(crate) mod units;
 
-pub(crate) use factory::{Capabilities, MemoryFactory, SqliteFactory, StoreFactory};
+pub(crate) use factory::{Capabilities, MemoryFactory, PostgresFactory, SqliteFactory, StoreFactory};
 
 /// Runs the whole suite on a store.
 macro_rules! conformance {

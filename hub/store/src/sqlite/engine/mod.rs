@@ -1,8 +1,7 @@
-//! The one thread that writes: its queue, its transactions, the schema of the file, and the data directory that holds it.
+//! The one thread that writes: its transactions, the schema of the file, and the data directory that holds it.
 
 pub(crate) mod damage;
 pub(crate) mod place;
-pub(crate) mod queue;
 pub(crate) mod room;
 #[cfg(seawall_sabotage)]
 pub(crate) mod sabotage;

@@ -5,20 +5,20 @@ use std::thread;
 
 use rusqlite::{Connection, Error, ffi};
 use seawall::Clock;
-use seawall_hub_core::port::store::{Change, CommitResult, StoreError, StoredDelivery};
+use seawall_hub_core::port::store::{Change, StoreError};
 
+use crate::queue::{Job, WriteJob, WriteQueue};
 use crate::record::UnreadableRow;
-use crate::sqlite::engine::queue::{WriteJob, WriteQueue};
 use crate::sqlite::engine::room;
 use crate::sqlite::engine::schema::StartInfo;
-use crate::sqlite::engine::telemetry::CommitTelemetry;
 use crate::sqlite::write::UnitApplier;
 use crate::steps::Steps;
+use crate::telemetry::CommitTelemetry;
 
 pub(crate) struct Writer {
     connection: Connection,
     start: StartInfo,
-    queue: Arc<WriteQueue>,
+    queue: Arc<WriteQueue<WriteJob>>,
     steps: Arc<Steps>,
     watch: CommitTelemetry,
 }
@@ -30,7 +30,7 @@ impl Writer {
     pub(crate) fn new(
         connection: Connection,
         start: StartInfo,
-        queue: Arc<WriteQueue>,
+        queue: Arc<WriteQueue<WriteJob>>,
         steps: Arc<Steps>,
         clock: Clock,
     ) -> Self {
@@ -54,7 +54,7 @@ impl Writer {
         self.watch.ended(units, began, outcome.is_ok());
         replies.drain(..).for_each(|reply| reply(outcome.clone()));
         if let Err(error) = &outcome {
-            work.for_each(|work| refuse(work, error));
+            work.for_each(|work| work.refuse(error));
         }
         match outcome {
             Err(StoreError::Broken(reason)) => Err(reason),
@@ -162,7 +162,7 @@ impl Writer {
 }
 
 /// Closes the queue if the writer panics, so that nobody waits for it.
-struct PanicGuard<'q>(&'q WriteQueue);
+struct PanicGuard<'q>(&'q WriteQueue<WriteJob>);
 
 impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
@@ -181,13 +181,6 @@ pub(crate) fn at_start<T>(
     let done = apply(&unit)?;
     unit.commit()?;
     Ok(done)
-}
-
-pub(crate) fn refuse(work: WriteJob, error: &StoreError) {
-    match work {
-        WriteJob::Commit(_, reply) => drop(reply.send(Err::<CommitResult, _>(error.clone()))),
-        WriteJob::Take(.., reply) => drop(reply.send(Err::<Vec<StoredDelivery>, _>(error.clone()))),
-    }
 }
 
 pub(crate) fn translate(error: &Error) -> StoreError {
@@ -236,7 +229,7 @@ mod tests {
     use seawall_hub_core::domain::event::Event;
     use seawall_hub_core::domain::event_type::EventType;
     use seawall_hub_core::domain::time::Millis;
-    use seawall_hub_core::port::store::UnitOfWork;
+    use seawall_hub_core::port::store::{CommitResult, UnitOfWork};
     use tempfile::TempDir;
     use tokio::sync::oneshot::{self, Receiver};
 

@@ -13,7 +13,7 @@ use seawall_hub_core::port::store::{
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-use crate::sqlite::engine::queue::{WriteJob, WriteQueue};
+use crate::queue::{WriteJob, WriteQueue};
 use crate::sqlite::engine::schema;
 use crate::sqlite::engine::writer::Writer;
 use crate::steps::Steps;

@@ -1,6 +1,7 @@
-//! What waits to be written.
+//! What waits to be written, whatever writes it: a thread that blocks, or tasks that each take some of the lanes.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Condvar, MutexGuard, PoisonError};
 
 use seawall_hub_core::domain::time::Millis;
@@ -11,33 +12,48 @@ use seawall_hub_core::sync::Lock;
 use tokio::sync::Notify;
 use tokio::sync::oneshot::Sender;
 
-use crate::sqlite::engine::writer::refuse;
-
-/// A job for the writer.
+/// A job for a writer.
 pub(crate) enum WriteJob {
     Commit(UnitOfWork, Sender<Result<CommitResult, StoreError>>),
     /// Claims the deliveries that are due.
     Take(Millis, Vec<LaneCapacity>, Sender<Result<Vec<StoredDelivery>, StoreError>>),
 }
 
+/// What a queue holds.
+pub(crate) trait Job {
+    /// Tells whoever waits for the job why it was not done.
+    fn refuse(self, error: &StoreError);
+}
+
+impl Job for WriteJob {
+    fn refuse(self, error: &StoreError) {
+        match self {
+            WriteJob::Commit(_, reply) => drop(reply.send(Err::<CommitResult, _>(error.clone()))),
+            WriteJob::Take(.., reply) => drop(reply.send(Err::<Vec<StoredDelivery>, _>(error.clone()))),
+        }
+    }
+}
+
 /// The maximum length of a lane: some seconds of the disk's work.
 const LANE_MAX: usize = 8_192;
 /// The maximum number of units in a commit, for each lane: the first gets the most, and only the last may get nothing.
 const TOGETHER: [usize; LANES] = [160, 80, 16, 1];
-const LANES: usize = 4;
+pub(crate) const LANES: usize = 4;
 /// The number of commits after which the last lane gets its turn, even while others wait: otherwise a hub that is always busy
 /// would fill its disk.
 const PATIENCE: u32 = 16;
 
-pub(crate) struct WriteQueue {
-    state: Lock<WriteQueueState>,
+pub(crate) struct WriteQueue<J> {
+    state: Lock<WriteQueueState<J>>,
+    /// Wakes the thread that blocks.
     filled: Condvar,
+    /// Wakes the task that takes a lane.
+    arrived: [Notify; LANES],
     broke: Notify,
 }
 
-#[derive(Default)]
-struct WriteQueueState {
-    lanes: [VecDeque<WriteJob>; LANES],
+struct WriteQueueState<J> {
+    lanes: [VecDeque<J>; LANES],
     /// The number of commits for which the last lane has waited.
     waited: u32,
     /// The number of units that found their lane full.
@@ -51,7 +67,29 @@ struct WriteQueueState {
     damaged: Option<String>,
 }
 
-impl WriteQueueState {
+impl<J> WriteQueueState<J> {
+    fn new() -> Self {
+        WriteQueueState {
+            lanes: std::array::from_fn(|_| VecDeque::new()),
+            waited: 0,
+            refused: 0,
+            closed: false,
+            waits: false,
+            broken: None,
+            damaged: None,
+        }
+    }
+
+    /// Returns the next jobs of these lanes to commit together.
+    fn together(&mut self, lanes: Range<usize>) -> Vec<J> {
+        let mut together = Vec::new();
+        for lane in lanes {
+            let count = self.share(lane, together.is_empty());
+            together.extend(self.lanes[lane].drain(..count));
+        }
+        together
+    }
+
     /// Returns how much of a lane is committed next; `first` means that the lanes before it have nothing.
     fn share(&mut self, lane: usize, first: bool) -> usize {
         let count = self.lanes[lane].len().min(TOGETHER[lane]);
@@ -64,12 +102,17 @@ impl WriteQueueState {
     }
 }
 
-impl WriteQueue {
+impl<J: Job> WriteQueue<J> {
     pub(crate) fn new() -> Self {
-        WriteQueue { state: Lock::default(), filled: Condvar::new(), broke: Notify::new() }
+        WriteQueue {
+            state: Lock::new(WriteQueueState::new()),
+            filled: Condvar::new(),
+            arrived: std::array::from_fn(|_| Notify::new()),
+            broke: Notify::new(),
+        }
     }
 
-    pub(crate) fn put(&self, lane: WritePriority, work: WriteJob) -> Result<(), StoreError> {
+    pub(crate) fn put(&self, lane: WritePriority, work: J) -> Result<(), StoreError> {
         let mut state = self.lock();
         if let Some(reason) = &state.broken {
             return Err(StoreError::Broken(reason.clone()));
@@ -87,13 +130,14 @@ impl WriteQueue {
         if waits {
             self.filled.notify_one();
         }
+        self.arrived[lane as usize].notify_one();
         Ok(())
     }
 
     /// Commits what queues up, again and again, until the queue is closed and empty. An error of `commit` closes it: whether
     /// the last commit is on the disk is not known then, and a later one might acknowledge what is not there. The next start reads
     /// what is.
-    pub(crate) fn drain(&self, commit: impl Fn(Vec<WriteJob>) -> Result<(), String>) {
+    pub(crate) fn drain(&self, commit: impl Fn(Vec<J>) -> Result<(), String>) {
         loop {
             let together = self.take();
             if together.is_empty() {
@@ -107,20 +151,48 @@ impl WriteQueue {
     }
 
     /// Returns the next jobs to commit together; empty when the queue is closed and empty.
-    fn take(&self) -> Vec<WriteJob> {
+    fn take(&self) -> Vec<J> {
         let mut state = self.lock();
         loop {
-            let mut together = Vec::new();
-            for lane in 0..LANES {
-                let count = state.share(lane, together.is_empty());
-                together.extend(state.lanes[lane].drain(..count));
-            }
+            let together = state.together(0..LANES);
             if !together.is_empty() || state.closed {
                 return together;
             }
             state.waits = true;
             state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Returns the next jobs of two neighbouring lanes, for a task; empty when the queue is closed and they are empty. No other
+    /// task may take these lanes.
+    pub(crate) async fn next_of(&self, lanes: [WritePriority; 2]) -> Vec<J> {
+        let [first, last] = lanes.map(|lane| lane as usize);
+        loop {
+            {
+                let mut state = self.lock();
+                let together = state.together(first..last + 1);
+                if !together.is_empty() || state.closed {
+                    return together;
+                }
+            }
+            // A job that came since the look has left its mark.
+            tokio::select! {
+                () = self.arrived[first].notified() => {}
+                () = self.arrived[last].notified() => {}
+            }
+        }
+    }
+
+    /// Takes out the jobs of these lanes that have waited too long.
+    pub(crate) fn take_overdue(&self, lanes: [WritePriority; 2], is_overdue: impl Fn(&J) -> bool) -> Vec<J> {
+        let mut state = self.lock();
+        let mut overdue = Vec::new();
+        for lane in lanes {
+            let lane = &mut state.lanes[lane as usize];
+            let count = lane.iter().take_while(|job| is_overdue(job)).count();
+            overdue.extend(lane.drain(..count));
+        }
+        overdue
     }
 
     /// Returns the length of each lane.
@@ -136,6 +208,7 @@ impl WriteQueue {
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_one();
+        self.arrived.iter().for_each(Notify::notify_one);
     }
 
     /// Closes the queue, and tells all who wait the reason.
@@ -143,10 +216,11 @@ impl WriteQueue {
         let mut state = self.lock();
         state.broken = Some(reason.to_owned());
         state.closed = true;
-        let waiting = std::mem::take(&mut state.lanes);
+        let waiting: Vec<J> = state.lanes.iter_mut().flat_map(std::mem::take).collect();
         drop(state);
         let error = StoreError::Broken(reason.to_owned());
-        waiting.into_iter().flatten().for_each(|work| refuse(work, &error));
+        waiting.into_iter().for_each(|work| work.refuse(&error));
+        self.arrived.iter().for_each(Notify::notify_one);
         self.broke.notify_waiters();
     }
 
@@ -175,7 +249,7 @@ impl WriteQueue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WriteQueueState> {
+    fn lock(&self) -> MutexGuard<'_, WriteQueueState<J>> {
         self.state.lock()
     }
 }
