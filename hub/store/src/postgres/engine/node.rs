@@ -212,7 +212,10 @@ async fn take_over(session: &Session, name: &str, data_folder: &Path) -> Result<
     let epoch: i64 = row.map_or(0, |row| row.get(0));
     session.find("SELECT pg_try_advisory_lock($1, $2)", &[&NAMESPACE, &locks::of_node(epoch)]).await?;
     let id = NodeId { epoch: epoch.cast_unsigned(), era };
-    UnitApplier::new(session, id).reclaim(&steps::left(data_folder)).await?;
+    let gone = session.find("SELECT 1 FROM nodes WHERE state <> 0 AND NOT reclaimed LIMIT 1", &[]).await?;
+    if gone.is_some() {
+        UnitApplier::new(session, id).reclaim(&steps::left(data_folder)).await?;
+    }
     add_writers(session, epoch).await?;
     Ok(id)
 }
