@@ -72,6 +72,8 @@ pub struct OperationStep {
     pub cause: Option<String>,
     /// The skipped dead letter that `cause` is about.
     pub failed_delivery: Option<DeliveryId>,
+    /// The stored position that the batch goes on from. The batch is refused if it is another one: somebody else has taken it.
+    pub from_cursor: u64,
     /// The position of the scan: the last dead letter that was read.
     pub cursor: u64,
     /// True when the scan reached the end.

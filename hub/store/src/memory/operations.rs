@@ -1,6 +1,6 @@
 //! Changes of bulk operations.
 
-use seawall_hub_core::domain::operation::{BatchResult, Operation, OperationId};
+use seawall_hub_core::domain::operation::{BatchResult, Operation, OperationId, OperationState};
 use seawall_hub_core::port::store::{BulkItem, OperationStep, OperationTransition, ReplayChange, StoreError};
 
 use super::apply::MemoryApplier;
@@ -21,7 +21,10 @@ impl MemoryApplier<'_> {
 
     /// Applies a batch and stores the progress. Dead letters that others have changed meanwhile are skipped.
     pub(super) fn advance(&mut self, step: &OperationStep) -> Result<(), StoreError> {
-        self.operation(step.operation)?;
+        let operation = self.operation(step.operation)?;
+        if operation.run == OperationState::Running && operation.cursor != step.from_cursor {
+            return Err(StoreError::Stale { found: Some(operation.cursor) });
+        }
         let mut done = 0;
         for item in &step.doings {
             done += usize::from(self.apply_item(item, step)?);

@@ -254,11 +254,6 @@ CREATE INDEX dead_letters_of_group ON dead_letters (grouping, standing, delivery
 CREATE INDEX dead_letters_by_age ON dead_letters (at);
 CREATE INDEX dead_letters_discarded ON dead_letters (discarded) WHERE discarded IS NOT NULL;
 
--- Dead letters whose words are not indexed yet. Two who index never take the same, and nobody waits for them.
-CREATE TABLE unindexed_letters (
-    delivery bigint PRIMARY KEY
-);
-
 -- The words of dead letters, as `words.rs` makes them.
 CREATE TABLE letter_words (
     delivery bigint   PRIMARY KEY,

@@ -40,6 +40,7 @@ fn step(operation: OperationId, doings: Vec<BulkItem>) -> Change {
         skipped: 1,
         cause: Some("no request".into()),
         failed_delivery: None,
+        from_cursor: 0,
         cursor: 9,
         exhausted: true,
         at: NOW,
@@ -66,6 +67,8 @@ pub(crate) async fn hub_6_a_batch_and_its_progress_are_one<F: StoreFactory>() {
     let doings = dead_letters.iter().map(|dead| BulkItem::Replay(*dead, queued())).collect();
     let made = put(&store, step(id, doings)).await.unwrap();
     assert_eq!((made.touched, made.deliveries.len()), (2, 2), "the third was deleted");
+    let same = put(&store, step(id, Vec::new())).await;
+    assert_eq!(same, Err(StoreError::Stale { found: Some(9) }), "somebody has taken this batch");
     let services = || vec![slug("billing"), slug("mail")];
     assert_eq!(store.untried_replays(id, services()).await.unwrap(), [(slug("billing"), 2)]);
     let replays = made.names();

@@ -132,6 +132,16 @@ impl Notice {
         matches!(self.state, NoticeState::Waiting { .. })
     }
 
+    /// Returns how far the message has come: the further, the greater.
+    fn progress(&self) -> (u8, u32) {
+        let state = match self.state {
+            NoticeState::Waiting { .. } => 0,
+            NoticeState::Dropped => 1,
+            NoticeState::Sent { .. } => 2,
+        };
+        (state, self.tries)
+    }
+
     fn drop_because(&mut self, why: &str) {
         self.state = NoticeState::Dropped;
         self.error = Some(match self.error.take() {
@@ -227,6 +237,28 @@ impl Incident {
                 }
             }
         }
+    }
+
+    /// Returns the incident with what somebody else has stored of it meanwhile. Its reading and its mute are those of this one.
+    /// What only goes forward is that of whoever is further: the last acknowledgement stays, what is resolved stays resolved, and a
+    /// message that was sent is not sent again.
+    #[must_use]
+    pub fn merged(mut self, stored: Incident) -> Self {
+        let since = |seen: &Option<Acknowledgement>| seen.as_ref().map(|seen| seen.at);
+        if since(&stored.acknowledged) > since(&self.acknowledged) {
+            self.acknowledged = stored.acknowledged;
+        }
+        self.resolved = stored.resolved.or(self.resolved);
+        self.notified |= stored.notified;
+        for known in stored.notices {
+            let same = |notice: &&mut Notice| notice.channel == known.channel && notice.turn == known.turn;
+            match self.notices.iter_mut().find(same) {
+                Some(notice) if notice.progress() < known.progress() => *notice = known,
+                Some(_) => {}
+                None => self.notices.push(known),
+            }
+        }
+        self
     }
 
     /// Drops the messages of a channel, because it was deleted or has too many.

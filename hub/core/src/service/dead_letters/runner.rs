@@ -105,9 +105,13 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
             match self.step(&operation, run, now).await {
                 Ok(true) => wait = TICK,
                 Ok(false) => {}
-                // Somebody has halted or ended it.
-                Err(StoreError::WrongState(_)) => {}
                 Err(error) => {
+                    // What was not committed is taken again: the scan goes on from what is stored.
+                    runs.remove(&operation.id);
+                    if matches!(error, StoreError::WrongState(_)) {
+                        // Somebody has halted or ended it.
+                        continue;
+                    }
                     warn!(target: "seawall", operationId = %operation.id, cause = %error, "[DeadLetters][Work] Retry triggered.");
                     wait = wait.min(STORE_AGAIN);
                 }
@@ -150,6 +154,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
             skipped: 0,
             cause: None,
             failed_delivery: None,
+            from_cursor: operation.cursor,
             cursor,
             exhausted,
             at: self.core.now(),

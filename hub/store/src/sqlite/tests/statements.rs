@@ -129,13 +129,14 @@ impl Counter {
     }
 }
 
-fn step(operation: OperationId, doings: Vec<BulkItem>) -> Change {
+fn step(operation: OperationId, from_cursor: u64, doings: Vec<BulkItem>) -> Change {
     Change::AdvanceOperation(OperationStep {
         operation,
         doings,
         skipped: 0,
         cause: None,
         failed_delivery: None,
+        from_cursor,
         cursor: 1,
         exhausted: false,
         at: NOW,
@@ -218,10 +219,10 @@ fn hub_14_no_unit_costs_more_statements_than_it_did() {
 
     let (operation, dead, parked) = (hub.start_operation(), hub.dead_letter(), hub.dead_letter());
     hub.count("bulk step with one replay", |hub| {
-        hub.commit(step(operation, vec![BulkItem::Replay(dead, new(None))]));
+        hub.commit(step(operation, 0, vec![BulkItem::Replay(dead, new(None))]));
     });
     hub.count("bulk step that parks one", |hub| {
-        hub.commit(step(operation, vec![BulkItem::Move(parked, LetterAction::Park)]));
+        hub.commit(step(operation, 1, vec![BulkItem::Move(parked, LetterAction::Park)]));
     });
     assert_eq!(hub.counts, BOUNDS);
 }

@@ -85,6 +85,9 @@ impl UnitApplier<'_> {
         if operation.run != OperationState::Running {
             return Err(refused(operation.run));
         }
+        if operation.cursor != step.from_cursor {
+            return Err(StoreError::Stale { found: Some(operation.cursor) });
+        }
         let (number, mut begun) = (operation.id.number.cast_signed(), 0);
         for doing in &step.doings {
             begun += u32::from(self.do_one(doing, step, number)?);
