@@ -41,6 +41,7 @@ use self::engine::session::Session;
 use self::engine::tasks::{TimedJob, WriteTask};
 use self::engine::telemetry::ConnectTelemetry;
 use self::engine::thread::RuntimeThread;
+use self::engine::tls;
 use self::engine::writer::Transactor;
 use crate::OpenError;
 use crate::queue::{WriteJob, WriteQueue};
@@ -96,7 +97,7 @@ impl Postgres {
         make_private(folder).map_err(|error| failed("can't make the folder", &error))?;
         let address = Address::parse(&options.url, &format!("seawall hub {}", options.name))?;
         let telemetry = Arc::new(ConnectTelemetry::new(clock.clone()));
-        let connector = Connector { address: address.clone(), telemetry };
+        let connector = Connector { tls: tls::connector(&address.tls)?, address: address.clone(), telemetry };
         let queue = Arc::new(WriteQueue::new());
         let stop_control = Arc::new(Notify::new());
         let (joined, join) = oneshot::channel();

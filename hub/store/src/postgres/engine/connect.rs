@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Error, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Address, TlsMode};
 use super::fault;
@@ -33,6 +34,7 @@ const INFO: &str = "SELECT pid, backend_start, (SELECT system_identifier FROM pg
 #[derive(Clone)]
 pub(in crate::postgres) struct Connector {
     pub(in crate::postgres) address: Address,
+    pub(in crate::postgres) tls: MakeRustlsConnect,
     pub(in crate::postgres) telemetry: Arc<ConnectTelemetry>,
 }
 
@@ -49,7 +51,7 @@ impl Connector {
     /// Connects, and makes the settings of the session.
     pub(in crate::postgres) async fn connect(&self) -> Result<Session, ConnectError> {
         let opened = timeout(CONNECT_MAX, async {
-            let (client, connection) = self.address.config.connect(NoTls).await?;
+            let (client, connection) = self.address.config.connect(self.tls.clone()).await?;
             let mut socket = JoinSet::new();
             socket.spawn(async move {
                 // Why it ended is told to whoever waits for an answer.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
+use super::checks;
 use super::connect::Connector;
 use super::link::jittered;
 use super::node::{self, Node};
@@ -67,6 +68,7 @@ async fn open(start: &Start) -> Result<(Session, Node), OpenError> {
             Err(error) => return Err(error.explained(&start.connector.address)),
         }
     };
+    checks::check(&session, &start.connector).await?;
     let id = node::join(&session, &start.name, &start.data_folder).await?;
     let node = Node::new(id, session.info().timeline);
     Ok((session, node))

@@ -1,6 +1,7 @@
 //! Connections, the writers, and the process as a node of the database.
 
 pub(super) mod address;
+pub(super) mod checks;
 pub(super) mod connect;
 pub(super) mod control;
 pub(super) mod fault;
@@ -13,4 +14,5 @@ pub(super) mod session;
 pub(super) mod tasks;
 pub(super) mod telemetry;
 pub(super) mod thread;
+pub(super) mod tls;
 pub(super) mod writer;
