@@ -146,8 +146,8 @@ impl Batch<'_> {
         let rows = self
             .session
             .rows(
-            SETTLE_DELIVERED,
-            &[&claims.numbers, &claims.epochs, &claims.touched, &took, &status, &answers],
+                SETTLE_DELIVERED,
+                &[&claims.numbers, &claims.epochs, &claims.touched, &took, &status, &answers],
             )
             .await?;
         numbers(&rows)
@@ -172,25 +172,25 @@ impl Batch<'_> {
         let rows = self
             .session
             .rows(
-            SETTLE_RETRY,
-            &[
-                &claims.numbers,
-                &claims.epochs,
-                &claims.touched,
-                &states,
-                &due,
-                &counted,
-                &failures,
-                &panics,
-                &a.numbers,
-                &a.at,
-                &a.took,
-                &a.status,
-                &a.errors,
-                &a.sent,
-                &a.headers,
-                &a.answers,
-            ],
+                SETTLE_RETRY,
+                &[
+                    &claims.numbers,
+                    &claims.epochs,
+                    &claims.touched,
+                    &states,
+                    &due,
+                    &counted,
+                    &failures,
+                    &panics,
+                    &a.numbers,
+                    &a.at,
+                    &a.took,
+                    &a.status,
+                    &a.errors,
+                    &a.sent,
+                    &a.headers,
+                    &a.answers,
+                ],
             )
             .await?;
         numbers(&rows)
