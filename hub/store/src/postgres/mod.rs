@@ -43,6 +43,7 @@ use self::engine::telemetry::ConnectTelemetry;
 use self::engine::thread::RuntimeThread;
 use self::engine::tls;
 use self::engine::writer::Transactor;
+use self::read::READER_SETTINGS;
 use crate::OpenError;
 use crate::queue::{WriteJob, WriteQueue};
 use crate::sqlite::make_private;
@@ -97,7 +98,12 @@ impl Postgres {
         make_private(folder).map_err(|error| failed("can't make the folder", &error))?;
         let address = Address::parse(&options.url, &format!("seawall hub {}", options.name))?;
         let telemetry = Arc::new(ConnectTelemetry::new(clock.clone()));
-        let connector = Connector { tls: tls::connector(&address.tls)?, address: address.clone(), telemetry };
+        let connector = Connector {
+            tls: tls::connector(&address.tls)?,
+            address: address.clone(),
+            telemetry,
+            settings: "",
+        };
         let queue = Arc::new(WriteQueue::new());
         let stop_control = Arc::new(Notify::new());
         let (joined, join) = oneshot::channel();
@@ -122,10 +128,11 @@ impl Postgres {
         let writer = RuntimeThread::start("seawall store", move || writers.run())
             .map_err(|error| failed("can't start the writers for", &error))?;
         let stop_reading = Arc::new(Notify::new());
+        let reading = Connector { settings: READER_SETTINGS, ..connector };
         let stop = stop_reading.clone();
         let reader = RuntimeThread::start("seawall reader", move || async move { stop.notified().await })
             .map_err(|error| failed("can't start the readers for", &error))?;
-        let readers = Arc::new(Readers::new(connector, node.clone(), reader.handle.clone()));
+        let readers = Arc::new(Readers::new(reading, node.clone(), reader.handle.clone()));
         answers.opened(node.id().epoch, began);
         let threads = StoreThreads { writer, reader, stop_reading, control, stop_control };
         let inner =

@@ -36,6 +36,8 @@ pub(in crate::postgres) struct Connector {
     pub(in crate::postgres) address: Address,
     pub(in crate::postgres) tls: MakeRustlsConnect,
     pub(in crate::postgres) telemetry: Arc<ConnectTelemetry>,
+    /// More settings, for what these connections do.
+    pub(in crate::postgres) settings: &'static str,
 }
 
 /// Why there is no connection.
@@ -58,6 +60,7 @@ impl Connector {
                 let _ = connection.await;
             });
             client.batch_execute(SETTINGS).await?;
+            client.batch_execute(self.settings).await?;
             let row = client.query_one(INFO, &[]).await?;
             let info = SessionInfo {
                 process: ServerProcess { pid: row.get("pid"), started: row.get("backend_start") },

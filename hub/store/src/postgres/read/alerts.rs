@@ -34,19 +34,16 @@ pub(in crate::postgres) async fn incidents(
 ) -> Result<Page<Incident>, ReadError> {
     let mut conditions = Conditions::behind(RESERVED);
     let name = |slug: &Option<Slug>| slug.as_ref().map(Slug::to_string);
-    conditions.ask("i.is_open = ?", filter.open);
-    conditions.ask("i.severity = ?", filter.severity.map(Severity::word));
-    conditions.ask("i.service = ?", name(&filter.service));
-    conditions.ask("i.rule = ?", name(&filter.rule));
+    conditions.ask("is_open = ?", filter.open);
+    conditions.ask("severity = ?", filter.severity.map(Severity::word));
+    conditions.ask("service = ?", name(&filter.service));
+    conditions.ask("rule = ?", name(&filter.rule));
     let only = filter.only.as_ref().map(|only| only.iter().map(Slug::to_string).collect::<Vec<_>>());
-    conditions.ask("i.service = ANY (?)", only);
+    conditions.ask("service = ANY (?)", only);
     let scan = Scan {
         table: IncidentRecord::TABLE,
-        walk: "SELECT number FROM incidents WHERE number < $1".to_owned(),
-        matches: format!(
-            "SELECT i.number, i.id, i.document FROM chunk JOIN incidents i ON i.number = chunk.number WHERE true{}",
-            conditions.sql()
-        ),
+        walk: "SELECT * FROM incidents WHERE number < $1".to_owned(),
+        matches: format!("SELECT number, id, document FROM chunk WHERE true{}", conditions.sql()),
         conditions,
     };
     scan.page(session, page, incident_row).await

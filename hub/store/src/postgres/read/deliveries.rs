@@ -53,7 +53,7 @@ pub(in crate::postgres) async fn deliveries(
 }
 
 /// Returns the list of the deliveries that a filter takes. What is pending or dead is found among its like, however many others
-/// have come since.
+/// have come since. `OFFSET 0` has the rows of the chunk looked up one by one; without it, the planner may begin at the other end.
 fn scan(filter: &DeliveryFilter, event: Option<i64>) -> Scan {
     let mut conditions = Conditions::behind(RESERVED);
     let (walk, progress) = match (event, Kind::of(filter)) {
@@ -79,8 +79,10 @@ fn scan(filter: &DeliveryFilter, event: Option<i64>) -> Scan {
         table: "deliveries",
         walk,
         matches: format!(
-            "SELECT {STORED} FROM chunk JOIN deliveries d ON d.number = chunk.number JOIN events e ON e.number = d.event
-             JOIN {progress} p ON p.number = d.number WHERE true{}",
+            "SELECT {STORED} FROM chunk
+             CROSS JOIN LATERAL (SELECT * FROM deliveries WHERE deliveries.number = chunk.number OFFSET 0) d
+             CROSS JOIN LATERAL (SELECT * FROM {progress} WHERE {progress}.number = chunk.number OFFSET 0) p
+             CROSS JOIN LATERAL (SELECT * FROM events WHERE events.number = d.event OFFSET 0) e WHERE true{}",
             conditions.sql()
         ),
         conditions,
@@ -89,8 +91,9 @@ fn scan(filter: &DeliveryFilter, event: Option<i64>) -> Scan {
 
 /// The deliveries that have become dead letters: most have ended, some hold their order.
 const DEAD: &str = sql!(
-    "SELECT number FROM (SELECT number FROM outcomes WHERE state = " DEAD " AND number < $1
-     UNION ALL SELECT number FROM work WHERE state = " HOLDING " AND number < $1) dead"
+    "SELECT number FROM (
+         (SELECT number FROM outcomes WHERE state = " DEAD " AND number < $1 ORDER BY number DESC LIMIT $2)
+         UNION ALL (SELECT number FROM work WHERE state = " HOLDING " AND number < $1 ORDER BY number DESC LIMIT $2)) dead"
 );
 
 /// What is asked for.

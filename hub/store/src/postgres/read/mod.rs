@@ -28,7 +28,8 @@ use crate::record::UnreadableRow;
 /// The settings of sessions that read. Rows are joined one by one, each by its index, and a plan is made for the values of a query.
 pub(super) const READER_SETTINGS: &str =
     "SET default_transaction_read_only = on; SET plan_cache_mode = force_custom_plan;
-     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off";
+     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off;
+     SET max_parallel_workers_per_gather = 0";
 
 /// Reads each row of a table.
 fn read_all<T>(
@@ -57,3 +58,6 @@ fn page_start(page: PageRequest) -> i64 {
 fn limit(most: usize) -> i64 {
     i64::try_from(most).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ const LOOKED_AT: usize = 1_000;
 const DISORDER_MILLIS: i64 = 10_000;
 
 /// The query for events behind `$3`, and whether each is old: what `PruneFacts::is_prunable` says. `$1` and `$2` are the limits.
+/// `OFFSET 0` has the deliveries of each event looked up; without it, the planner may put all deliveries into a hash table.
 const OLD: &str = sql!(
     "SELECT e.number, e.accepted, octet_length(e.payload),
          NOT EXISTS (
@@ -25,8 +26,8 @@ const OLD: &str = sql!(
                   OR NOT coalesce(o.state = " DELIVERED " AND o.touched < $1
                       OR o.state = " DEAD " AND o.touched < $1
                          AND (l.delivery IS NULL OR l.standing IN (" LETTER_DELIVERED ", " LETTER_FAILED_AGAIN "))
-                      OR o.state = " DEAD " AND l.standing = " LETTER_DELETED " AND l.discarded < $2, false)))
-         AND (e.accepted < $1 OR EXISTS (SELECT 1 FROM deliveries d WHERE d.event = e.number))
+                      OR o.state = " DEAD " AND l.standing = " LETTER_DELETED " AND l.discarded < $2, false)) OFFSET 0)
+         AND (e.accepted < $1 OR EXISTS (SELECT 1 FROM deliveries d WHERE d.event = e.number OFFSET 0))
      FROM events e WHERE e.number > $3 ORDER BY e.number LIMIT $4"
 );
 

@@ -19,6 +19,9 @@ const LOOKED_AT: usize = 10_000;
 /// The maximum number of rows that one statement looks at.
 const CHUNK: usize = 1_000;
 
+/// How many times as many rows the next statement looks at, if the filter has not taken enough.
+const CHUNK_GROWTH: usize = 4;
+
 /// A list of rows of a table.
 pub(super) struct Scan {
     /// The table, for errors.
@@ -73,7 +76,7 @@ impl Scan {
             if looked_at >= LOOKED_AT {
                 return Ok(Page { items, next: Some(below.cast_unsigned()) });
             }
-            chunk = CHUNK;
+            chunk = (chunk * CHUNK_GROWTH).min(CHUNK);
         }
         Ok(Page { items, next: None })
     }

@@ -20,6 +20,9 @@ use crate::record::fingerprint_to_number;
 /// The number of groups up to which each is searched by its own index.
 const GROUPS_MERGED: usize = 16;
 
+/// The number of matches of a full-text search up to which all of them are looked at.
+const MATCHES_MERGED: usize = 2_000;
+
 /// The end of the list that comes first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SortOrder {
@@ -40,7 +43,7 @@ enum SearchPlan {
     Nothing,
     /// All rows, one after the other.
     All,
-    /// Rows by full-text search.
+    /// All rows that have words. Many have those that are looked for.
     Words(String),
     /// Rows in each of these groups and states.
     Groups(String, String),
@@ -56,17 +59,23 @@ impl Search {
             "(SELECT e.source FROM deliveries d JOIN events e ON e.number = d.event WHERE d.number = l.delivery) = ANY (?)",
             filter.within.sources.as_ref().map(|sources| stored_all(sources)),
         );
-        let narrow = named(session, filter).await?;
-        let is_narrow = narrow.is_some();
-        conditions.ask("l.delivery = ANY (?)", narrow);
-        let states = wanted_states(filter);
-        let groups = groups_of(session, filter, &states).await?;
+        let named = named(session, filter).await?;
         let query = match filter.text.as_deref().map(words::query) {
             Some(None) => return Ok(search.without_result()),
             query => query.flatten(),
         };
+        let matches = match &query {
+            Some(query) => all_matches(session, query).await?,
+            None => None,
+        };
+        let by_words = query.filter(|_| matches.is_none());
+        let is_narrow = named.is_some() || matches.is_some();
+        conditions.ask("l.delivery = ANY (?)", named);
+        conditions.ask("l.delivery = ANY (?)", matches);
+        let states = wanted_states(filter);
+        let groups = groups_of(session, filter, &states).await?;
         let states: Vec<i16> = states.into_iter().map(small).collect();
-        match (groups, query) {
+        match (groups, by_words) {
             (Some(groups), _) if groups.is_empty() => return Ok(search.without_result()),
             (Some(groups), None) if groups.len() <= GROUPS_MERGED && !is_narrow => {
                 search.plan = SearchPlan::Groups(conditions.add(groups), conditions.add(states));
@@ -100,9 +109,10 @@ impl Search {
                 "SELECT l.delivery FROM dead_letters l WHERE l.delivery {beyond} $1{asked} ORDER BY l.delivery {order} LIMIT $2"
             )),
             SearchPlan::Words(query) => Some(format!(
-                "SELECT l.delivery FROM letter_words w JOIN dead_letters l ON l.delivery = w.delivery
-                 WHERE w.words @@ {query}::text::tsquery AND w.delivery {beyond} $1{asked}
-                 ORDER BY w.delivery {order} LIMIT $2"
+                "SELECT l.delivery FROM (SELECT delivery, words FROM letter_words WHERE delivery {beyond} $1
+                     ORDER BY delivery {order} OFFSET 0) w
+                 JOIN dead_letters l ON l.delivery = w.delivery
+                 WHERE w.words @@ {query}::text::tsquery{asked} ORDER BY w.delivery {order} LIMIT $2"
             )),
             SearchPlan::Groups(groups, states) => Some(format!(
                 "SELECT found.delivery FROM unnest({groups}::bigint[]) g (number), unnest({states}::smallint[]) s (number),
@@ -137,6 +147,15 @@ impl Search {
         let count: i64 = count.map_or(Ok(0), |row| row.try_get(0))?;
         Ok(count.cast_unsigned())
     }
+}
+
+/// Returns the dead letters with these words by their index; `None` if there are so many that the newest or oldest of them are
+/// sooner found one after the other.
+async fn all_matches(session: &Session, query: &str) -> Result<Option<Vec<i64>>, ReadError> {
+    let sql = "SELECT delivery FROM letter_words WHERE words @@ $1::text::tsquery LIMIT $2";
+    let rows = session.rows(sql, &[&query, &limit(MATCHES_MERGED + 1)]).await?;
+    let numbers = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+    Ok((rows.len() <= MATCHES_MERGED).then_some(numbers))
 }
 
 /// Returns the states that a filter takes.
