@@ -173,7 +173,7 @@ impl UnitApplier<'_> {
                 "INSERT INTO {table} (name, version, document{column}) VALUES ($1, $2, $3{value}) ON CONFLICT DO NOTHING"
             ),
             _ => format!(
-                "UPDATE {table} SET version = $2, document = $3{set} WHERE name = $1 AND version = $2 - 1"
+                "UPDATE {table} SET version = $2, document = $3{set} WHERE name = $1 AND version = $2::bigint - 1"
             ),
         };
         let stored = match &enabled {
