@@ -6,6 +6,7 @@ use clap::Args;
 use seawall::Clock;
 use seawall_hub_server::backup::{BackupError, BackupReport, copy, restore};
 
+use crate::error::{CommandError, CommandResult};
 use crate::output::say;
 
 /// Back up the data of a hub, which may be running or stopped.
@@ -35,8 +36,27 @@ pub(crate) struct Restore {
     data_dir: PathBuf,
 }
 
+/// The variable of the setting `database`.
+const DATABASE: &str = "SEAWALL_DATABASE";
+
+/// Refuses to back up a folder, or to fill one, while the data is somewhere else.
+fn refuse_database() -> Result<(), CommandError> {
+    if std::env::var_os(DATABASE).is_none_or(|url| url.is_empty()) {
+        return Ok(());
+    }
+    let why = format!("{DATABASE} is set: the data of this hub is in PostgreSQL, which has its own backups");
+    Err(CommandError::of(why).and(
+        "use `pg_dump` and `pg_restore`, or `pg_basebackup` with archived WAL, and save `secret.key` too",
+    ))
+}
+
 impl Backup {
-    pub(crate) fn run(self) -> Result<(), BackupError> {
+    pub(crate) fn run(self) -> CommandResult {
+        refuse_database()?;
+        self.copy().map_err(CommandError::of)
+    }
+
+    fn copy(self) -> Result<(), BackupError> {
         let BackupReport { database, secrets } = copy(&self.data_dir, &self.to, self.with_secrets)?;
         let (bytes, events, version) = (database.bytes, database.events, database.version);
         tell(&format!(
@@ -53,7 +73,12 @@ impl Backup {
 }
 
 impl Restore {
-    pub(crate) fn run(self) -> Result<(), BackupError> {
+    pub(crate) fn run(self) -> CommandResult {
+        refuse_database()?;
+        self.restore().map_err(CommandError::of)
+    }
+
+    fn restore(self) -> Result<(), BackupError> {
         let BackupReport { database, secrets } = restore(&self.from, &self.data_dir, &Clock::system())?;
         let (events, version, folder) = (database.events, database.version, self.data_dir.display());
         tell(&format!("restored to `{folder}`: {events} events, schema version {version}"));

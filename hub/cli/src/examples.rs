@@ -30,6 +30,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("backup", &["/backups/today --data-dir ./data"]),
     ("restore", &["/backups/today --data-dir ./data-again"]),
     (
+        "migrate",
+        &[
+            "--from /var/lib/seawall --to postgres://seawall@db.example/seawall",
+            "--from postgres://seawall@db.example/seawall --to ./data",
+        ],
+    ),
+    (
         "call",
         &[
             "billing GET /invoices/7",

@@ -4,12 +4,14 @@ mod backup;
 mod command;
 mod confirm;
 mod connection;
+mod database;
 mod demo;
 mod error;
 mod examples;
 mod input;
 mod lifecycle;
 mod lists;
+mod migrate;
 mod open_files;
 mod output;
 mod reload;
@@ -46,6 +48,8 @@ enum Command {
     Backup(backup::Backup),
     /// Restore the data of a hub from a backup.
     Restore(backup::Restore),
+    /// Move the data of a stopped hub from its data directory to PostgreSQL, or back.
+    Migrate(migrate::Migrate),
     #[command(flatten)]
     Hub(Box<command::HubCommand>),
     #[command(flatten)]
@@ -53,11 +57,12 @@ enum Command {
 }
 
 /// Commands that do not connect to a hub, and the connection options that they accept nevertheless.
-const ALONE: [(&str, &[&str]); 6] = [
+const ALONE: [(&str, &[&str]); 7] = [
     ("serve", &[]),
     ("demo", &[]),
     ("backup", &[]),
     ("restore", &[]),
+    ("migrate", &[]),
     ("check-config", &["json"]),
     ("completions", &[]),
 ];
@@ -69,8 +74,9 @@ fn main() -> anyhow::Result<ExitCode> {
         (Err(failure), _) => Err(failure),
         (Ok(()), Command::Serve(serve)) => return serve.run(),
         (Ok(()), Command::Demo(demo)) => return demo.run(),
-        (Ok(()), Command::Backup(backup)) => backup.run().map_err(CommandError::of),
-        (Ok(()), Command::Restore(restore)) => restore.run().map_err(CommandError::of),
+        (Ok(()), Command::Backup(backup)) => backup.run(),
+        (Ok(()), Command::Restore(restore)) => restore.run(),
+        (Ok(()), Command::Migrate(migrate)) => migrate.run(&Clock::system()),
         (Ok(()), Command::Local(command)) => command.run(&cli.connection),
         (Ok(()), Command::Hub(command)) => command.run(&cli.connection, Clock::system()),
     };

@@ -11,10 +11,11 @@ use seawall::Clock;
 use seawall::task::Shutdown;
 use seawall_hub_server::liveness::Watchdog;
 use seawall_hub_server::log::Log;
-use seawall_hub_server::{Server, StartOptions, http};
+use seawall_hub_server::{DatabaseUrl, Server, StartOptions, http};
 use tokio::net::TcpListener;
 use tracing::{error, info};
 
+use crate::database::with_password;
 use crate::error::CommandError;
 use crate::lifecycle::run_until_stopped;
 use crate::open_files;
@@ -94,6 +95,7 @@ impl Serve {
         let (allow_egress, new_secret_key) = (settings.allow_egress.clone(), self.new_secret_key);
         let options = StartOptions {
             allow_egress,
+            database: database_url(&settings)?,
             new_secret_key,
             otlp_endpoint: settings.otlp_endpoint.clone(),
             demo: None,
@@ -129,7 +131,11 @@ impl Serve {
             }
         }
         // The log says it too; a reader that is gone is no reason not to work.
-        let _ = say(&format!("listening on http://{address}, data in `{}`", data_dir.display()));
+        let place = match hub.store().database() {
+            Some(database) => format!("data in the database `{database}`, `secret.key` in `{folder}`"),
+            None => format!("data in `{folder}`"),
+        };
+        let _ = say(&format!("listening on http://{address}, {place}"));
         let _ = say(&match &fresh {
             Some(key) => format!("log in: http://{address}/login#{key}"),
             None => {
@@ -172,6 +178,12 @@ fn admin_key() -> anyhow::Result<Option<String>> {
         bail!("SEAWALL_ADMIN_KEY must have at least 16 characters, so that it can't be guessed")
     }
     Ok(Some(key.to_owned()))
+}
+
+/// The URL of the database, if it is not SQLite in the data directory.
+fn database_url(settings: &Settings) -> anyhow::Result<Option<DatabaseUrl>> {
+    let url = settings.database.as_ref();
+    url.map(|url| with_password(url, settings.database_password_file.as_deref())).transpose()
 }
 
 /// Aborts the process if it is stuck: its supervisor restarts it, and its claimed deliveries count a crash.

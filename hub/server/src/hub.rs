@@ -1,6 +1,7 @@
 //! The hub, put together: the store, the client and the keyring of one folder.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use seawall_hub_core::service::{
     RegistryHandle,
 };
 use seawall_hub_core::sync::RwLock;
-use seawall_hub_store::Sqlite;
+use seawall_hub_store::AnyStore;
 use tokio::sync::Notify;
 
 use crate::demo::DemoServices;
@@ -31,7 +32,9 @@ use crate::seal::Keyring;
 use crate::source::ReplayCache;
 use crate::source::verify::Verifier;
 use crate::spans::{Exporter, Spans};
-use crate::start::{MetricsAccess, StartError, StartOptions, WRITE_TIMEOUT_USUAL, client, keyring};
+use crate::start::{
+    MetricsAccess, StartError, StartOptions, WRITE_TIMEOUT_USUAL, claim_key, client, keyring, open_store,
+};
 use crate::transport::{HttpTransport, TracedTransport};
 
 /// A timeout that fires so much later than it was set to was missed by the hub itself, and charges no peer.
@@ -43,14 +46,16 @@ pub(crate) type HubTransport = TracedTransport<HttpTransport>;
 /// The hub, put together: what it knows is kept in one folder.
 #[derive(Debug)]
 pub struct Server {
-    pub registry: RegistryHandle<Sqlite, HubTransport>,
-    pub bridge: BridgeHandle<Sqlite, HubTransport>,
-    pub gateway: GatewayHandle<Sqlite, HubTransport>,
-    pub dead_letters: DeadLetterHandle<Sqlite, HubTransport>,
-    pub alerts: AlertHandle<Sqlite, HubTransport>,
-    pub ops: OpsHandle<Sqlite, HubTransport>,
-    pub runtime: HubRuntime<Sqlite, HubTransport>,
-    store: Sqlite,
+    pub registry: RegistryHandle<AnyStore, HubTransport>,
+    pub bridge: BridgeHandle<AnyStore, HubTransport>,
+    pub gateway: GatewayHandle<AnyStore, HubTransport>,
+    pub dead_letters: DeadLetterHandle<AnyStore, HubTransport>,
+    pub alerts: AlertHandle<AnyStore, HubTransport>,
+    pub ops: OpsHandle<AnyStore, HubTransport>,
+    pub runtime: HubRuntime<AnyStore, HubTransport>,
+    store: AnyStore,
+    /// Held for as long as the hub runs, if the store does not hold it.
+    _folder_lock: Option<File>,
     folder: PathBuf,
     transport: HttpTransport,
     keyring: Keyring,
@@ -98,7 +103,7 @@ impl Server {
         // One clock for all, because deadlines of two can't be compared.
         let clock = &options.clock;
         let client = client(&options.allow_egress)?;
-        let store = Sqlite::open(folder, clock).map_err(|error| StartError(error.to_string()))?;
+        let (store, folder_lock) = open_store(folder, options).await?;
         let keyring = keyring(folder, &store, options.new_secret_key).await?;
         let exporting = options.otlp_endpoint.as_deref().map(|endpoint| Exporter::new(endpoint, clock));
         let exporting = exporting.transpose().map_err(StartError)?;
@@ -130,6 +135,7 @@ impl Server {
             ops,
             runtime,
             store,
+            _folder_lock: folder_lock,
             folder,
             transport,
             keyring,
@@ -152,6 +158,7 @@ impl Server {
             egress_changed: Notify::new(),
         };
         hub.finish_rotation_before().await.map_err(|error| StartError(error.to_string()))?;
+        claim_key(&hub.store, &hub.keyring).await?;
         hub.take_over_the_end().await;
         Ok(hub)
     }
@@ -231,7 +238,7 @@ impl Server {
 
     /// Returns the store of the hub.
     #[must_use]
-    pub fn store(&self) -> &Sqlite {
+    pub fn store(&self) -> &AnyStore {
         &self.store
     }
 

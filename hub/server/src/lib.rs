@@ -8,6 +8,7 @@
 pub mod backup;
 mod credentials;
 mod dashboard;
+mod database;
 pub mod demo;
 mod gateway;
 mod history;
@@ -16,6 +17,7 @@ mod hub;
 pub mod liveness;
 pub mod log;
 pub mod metric_store;
+pub mod migrate;
 mod notify;
 pub mod responses;
 mod rotate;
@@ -26,6 +28,7 @@ mod spans;
 mod start;
 pub mod transport;
 
+pub use database::DatabaseUrl;
 pub use hub::Server;
 pub use seawall_hub_core::domain::retention;
 pub use seawall_hub_core::service::log_panics;

@@ -78,6 +78,9 @@ impl Server {
         let left = kept.into_iter().filter(|(_, sealed)| key_of(sealed) != Some(key));
         let unreadable: Vec<String> = left.map(|(owner, _)| named(&owner)).collect();
         if unreadable.is_empty() {
+            // While the file has both keys, either is the right one.
+            let fingerprint = keyring.fingerprint().map_err(|error| unwritten(&error))?;
+            self.store().put_secret(&fingerprint).await?;
             blocking(move || keyring.drop_old_keys()).await?;
         }
         info!(target: "seawall", key, resealed, unreadable = unreadable.len(), "[Secrets][Rotate] Success.");

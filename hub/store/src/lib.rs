@@ -6,8 +6,10 @@
     reason = "nobody depends on this crate from outside: where a name says it all, there is no comment"
 )]
 
+mod any;
 #[cfg(feature = "memory")]
 pub mod memory;
+pub mod migrate;
 pub mod postgres;
 mod queue;
 mod record;
@@ -17,6 +19,8 @@ pub mod sqlite;
 mod steps;
 mod telemetry;
 
+pub use any::{AnyStore, lock_folder};
+pub use migrate::{MigrationProgress, MigrationReport};
 pub use postgres::{Postgres, PostgresOptions};
 pub use sqlite::backup::{self, CopyReport};
 pub use sqlite::{OpenError, Sqlite};

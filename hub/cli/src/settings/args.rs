@@ -3,9 +3,16 @@
 use std::collections::BTreeMap;
 
 use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use super::table::{SettingRow, TABLE};
+use super::values::database;
+
+/// Without the value, which would be printed together with the refusal.
+const PASSWORD_SHOWN: &str = "a password in `--database` is not supported: every user of this machine can read command lines; \
+                              set PGPASSWORD, SEAWALL_DATABASE or `--database-password-file`\n";
 
 /// Settings of one origin: the command line with the environment, or a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -41,6 +48,7 @@ fn arg(row: &'static SettingRow) -> Arg {
     let help = if default.is_empty() { doc.to_owned() } else { format!("{doc} [default: {default}]") };
     let arg = Arg::new(row.key).long(row.option).value_name(row.unit).help(help);
     let arg = if row.variable.is_empty() { arg } else { arg.env(row.variable) };
+    let arg = arg.hide_env_values(row.holds_secret());
     let arg = if row.field.is_list { arg.action(ArgAction::Append) } else { arg };
     let words = row.words();
     if words.is_empty() {
@@ -59,7 +67,11 @@ impl FromArgMatches for SettingOverrides {
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         for row in TABLE {
+            let is_visible = matches.value_source(row.key) == Some(ValueSource::CommandLine);
             for text in matches.get_many::<String>(row.key).into_iter().flatten() {
+                if row.holds_secret() && is_visible && database(text).is_some_and(|url| url.has_password()) {
+                    return Err(Error::raw(ErrorKind::ValueValidation, PASSWORD_SHOWN));
+                }
                 self.add(row.key, text.clone());
             }
         }

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use seawall::config::{self, SettingKey, read_settings};
-use seawall_hub_server::MetricsAccess;
 use seawall_hub_server::log::Format;
 use seawall_hub_server::retention::Retention;
+use seawall_hub_server::{DatabaseUrl, MetricsAccess};
 use tracing::Level;
 
 pub(crate) use self::args::SettingOverrides;
@@ -31,6 +31,9 @@ pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     /// The data directory; `None` means the platform's default.
     pub(crate) data_dir: Option<PathBuf>,
+    /// The database; `None` means SQLite in the data directory.
+    pub(crate) database: Option<DatabaseUrl>,
+    pub(crate) database_password_file: Option<PathBuf>,
     /// The public URL; `None` means the listen address.
     pub(crate) public_url: Option<String>,
     pub(crate) allow_egress: Vec<String>,
@@ -64,6 +67,8 @@ impl Settings {
         Settings {
             listen: SocketAddr::from(([0, 0, 0, 0], 0)),
             data_dir: None,
+            database: None,
+            database_password_file: None,
             public_url: None,
             allow_egress: Vec::new(),
             otlp_endpoint: None,

@@ -4,9 +4,12 @@ use seawall::config::SettingKey;
 
 use super::Settings;
 use super::values::{
-    address, cidr, format, level, metrics, non_empty, optional, response_memory, retention_time, url,
-    watchdog, write_timeout,
+    address, cidr, database, format, level, metrics, non_empty, optional, response_memory, retention_time,
+    url, watchdog, write_timeout,
 };
+
+/// The setting whose value may hold a password: it is shown nowhere.
+const DATABASE: &str = "database";
 
 /// One setting.
 pub(crate) struct SettingRow {
@@ -67,6 +70,12 @@ pub(crate) const TABLE: &[SettingRow] = &[
     SettingRow { key: "data_dir", option: "data-dir", variable: "SEAWALL_DATA_DIR", unit: "DIR", default: "(`seawall` in the platform's data directory)", effect: Restart,
         doc: "Data directory. One process at a time can use it.",
         field: field!(data_dir, |to, text| to.data_dir = non_empty(text)?) },
+    SettingRow { key: DATABASE, option: "database", variable: "SEAWALL_DATABASE", unit: "URL", default: "(SQLite in the data directory)", effect: Restart,
+        doc: "PostgreSQL database that holds the data in place of SQLite, such as `postgres://seawall@db.example:5432/seawall`. The data directory then holds `secret.key`. The password comes from `database_password_file` or PGPASSWORD; on the command line it is refused.",
+        field: field!(database, |to, text| to.database = database(text)) },
+    SettingRow { key: "database_password_file", option: "database-password-file", variable: "SEAWALL_DATABASE_PASSWORD_FILE", unit: "FILE", default: "", effect: Restart,
+        doc: "File with the password of the database, such as a secret of Docker or Kubernetes.",
+        field: field!(database_password_file, |to, text| to.database_password_file = non_empty(text)?) },
     SettingRow { key: "public_url", option: "public-url", variable: "SEAWALL_PUBLIC_URL", unit: "URL", default: "(the listen address)", effect: Reload,
         doc: "Public URL of the hub, such as `https://seawall.example`, used for links in alerts.",
         field: field!(public_url, |to, text| to.public_url = url(text)?) },
@@ -120,6 +129,11 @@ impl SettingRow {
     pub(crate) fn check(&self, text: &str) -> Result<String, String> {
         (self.field.read)(&mut Settings::empty(), text)?;
         Ok(text.to_owned())
+    }
+
+    /// True if the value may hold a password.
+    pub(crate) fn holds_secret(&self) -> bool {
+        self.key == DATABASE
     }
 
     pub(crate) fn in_file(&self) -> SettingKey {

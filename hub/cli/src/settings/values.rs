@@ -7,7 +7,7 @@ use std::time::Duration;
 use seawall::config::duration;
 use seawall_hub_server::log::Format;
 use seawall_hub_server::retention::KEPT_AT_LEAST;
-use seawall_hub_server::{MetricsAccess, is_range, responses};
+use seawall_hub_server::{DatabaseUrl, MetricsAccess, is_range, responses};
 use tracing::Level;
 
 /// A shorter limit would abort a process that is only busy.
@@ -21,6 +21,11 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
 
 pub(super) fn non_empty(text: &str) -> Result<Option<PathBuf>, String> {
     if text.is_empty() { Err("must not be empty".into()) } else { Ok(Some(text.into())) }
+}
+
+/// Takes any text: a refusal would be printed together with the value. Whoever opens the database checks it.
+pub(super) fn database(text: &str) -> Option<DatabaseUrl> {
+    Some(DatabaseUrl::new(text))
 }
 
 /// An empty text is no value: environments set a variable to nothing to turn it off.

@@ -22,6 +22,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::sync::RwLock;
+use sha2::{Digest, Sha256};
 
 use self::file::{FIRST, KeyFile};
 
@@ -29,6 +30,8 @@ use self::file::{FIRST, KeyFile};
 const FORM_ONE_KEY: u8 = 1;
 /// Four bytes with the number of the key follow.
 const FORM: u8 = 2;
+/// What is hashed before a key, so that its fingerprint is good for nothing else.
+const FINGERPRINT: &[u8] = b"seawall secret.key";
 
 /// The keys that seal secrets. A handle: clones share everything. Shows nothing of itself.
 #[derive(Clone)]
@@ -77,6 +80,20 @@ impl Keyring {
     /// The numbers of all keys that are in the file.
     pub fn on_disk(&self) -> io::Result<Vec<u32>> {
         Ok(self.file()?.keys().map(|(number, _)| number).collect())
+    }
+
+    /// The fingerprint of the key that seals.
+    pub fn fingerprint(&self) -> io::Result<[u8; 32]> {
+        let newest = self.fingerprints()?.pop();
+        newest.ok_or_else(|| io::Error::other("`secret.key` has no key"))
+    }
+
+    /// The fingerprints of all keys that are in the file, the one that seals last. They tell nothing about the keys.
+    pub fn fingerprints(&self) -> io::Result<Vec<[u8; 32]>> {
+        let print = |(_, key): (u32, &[u8; file::KEY_LEN])| {
+            Sha256::new().chain_update(FINGERPRINT).chain_update(key).finalize().into()
+        };
+        Ok(self.file()?.keys().map(print).collect())
     }
 
     /// Adds a key, which seals from now on. When this returns, it is on the disk.

@@ -14,12 +14,14 @@ mod engine;
 mod parts;
 mod read;
 mod rows;
-mod text;
+mod secret;
+pub(crate) mod text;
+pub(crate) mod transfer;
 mod words;
 mod write;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use seawall::Clock;
@@ -61,6 +63,23 @@ pub struct PostgresOptions {
     pub name: String,
 }
 
+impl PostgresOptions {
+    /// Creates the options of a hub that is called as its machine is.
+    #[must_use]
+    pub fn new(url: &str, data_folder: &Path) -> Self {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let name = Some(name.trim()).filter(|name| !name.is_empty()).unwrap_or("seawall").to_owned();
+        PostgresOptions { url: url.to_owned(), data_folder: data_folder.to_owned(), name }
+    }
+
+    /// Returns what makes connections to this database.
+    fn connector(&self, clock: &Clock) -> Result<Connector, OpenError> {
+        let address = Address::parse(&self.url, &format!("seawall hub {}", self.name))?;
+        let telemetry = Arc::new(ConnectTelemetry::new(clock.clone()));
+        Ok(Connector { tls: tls::connector(&address.tls)?, address, telemetry, settings: "" })
+    }
+}
+
 /// The store on PostgreSQL. A handle: clones share everything. When the last one is dropped, queued units are still written.
 #[derive(Clone)]
 pub struct Postgres {
@@ -96,14 +115,8 @@ impl Postgres {
         let failed =
             |what: &str, error: &std::io::Error| OpenError(format!("{what} `{}`: {error}", folder.display()));
         make_private(folder).map_err(|error| failed("can't make the folder", &error))?;
-        let address = Address::parse(&options.url, &format!("seawall hub {}", options.name))?;
-        let telemetry = Arc::new(ConnectTelemetry::new(clock.clone()));
-        let connector = Connector {
-            tls: tls::connector(&address.tls)?,
-            address: address.clone(),
-            telemetry,
-            settings: "",
-        };
+        let connector = options.connector(clock)?;
+        let address = connector.address.clone();
         let queue = Arc::new(WriteQueue::new());
         let stop_control = Arc::new(Notify::new());
         let (joined, join) = oneshot::channel();

@@ -15,7 +15,7 @@ const FOR_NUL: char = '\u{1}';
 const FOR_ESCAPE: char = '\u{2}';
 
 /// Returns a text as the database holds it.
-pub(in crate::postgres) fn stored(text: &str) -> Cow<'_, str> {
+pub(crate) fn stored(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', ESCAPE]) {
         return Cow::Borrowed(text);
     }
@@ -31,7 +31,7 @@ pub(in crate::postgres) fn stored(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns a text of the database as it was before.
-pub(in crate::postgres) fn shown(text: String) -> String {
+pub(crate) fn shown(text: String) -> String {
     if !text.contains(ESCAPE) {
         return text;
     }

@@ -18,6 +18,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::sqlite::OpenError;
 use crate::sqlite::engine::place::{DATABASE, LOG, make_file_private, make_private, take_lock};
 use crate::sqlite::engine::schema;
+use crate::sqlite::transfer::moved;
 
 const UNFINISHED: &str = "seawall.db.unfinished";
 
@@ -40,6 +41,12 @@ pub fn backup(
     to: &Path,
     besides: impl FnOnce() -> io::Result<()>,
 ) -> Result<CopyReport, OpenError> {
+    if let Some(to) = moved(data) {
+        let word = format!(
+            "its data was moved to the database `{to}`; use `pg_dump` or `pg_basebackup`, and save `secret.key` too"
+        );
+        return Err(at("can't back up", data, &word));
+    }
     let from = data.join(DATABASE);
     if !from.is_file() {
         return Err(OpenError(format!("there is no `{DATABASE}` in `{}`", data.display())));
@@ -125,8 +132,8 @@ fn copy_bytes(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// A file that has not got its name yet. It is deleted if it never does, because the disk may be full because of it.
-struct PartialFile {
-    path: PathBuf,
+pub(super) struct PartialFile {
+    pub(super) path: PathBuf,
 }
 
 impl Drop for PartialFile {
@@ -137,7 +144,7 @@ impl Drop for PartialFile {
 }
 
 /// Creates an empty file for its owner only.
-fn fresh(folder: &Path) -> Result<PartialFile, OpenError> {
+pub(super) fn fresh(folder: &Path) -> Result<PartialFile, OpenError> {
     let path = folder.join(UNFINISHED);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -170,7 +177,7 @@ fn checked(path: &Path, check: &str) -> Result<CopyReport, OpenError> {
 }
 
 /// Syncs the file to the disk, and only then renames it.
-fn finish(folder: &Path) -> Result<(), OpenError> {
+pub(super) fn finish(folder: &Path) -> Result<(), OpenError> {
     let (unfinished, whole) = (folder.join(UNFINISHED), folder.join(DATABASE));
     let done = || {
         File::open(&unfinished)?.sync_all()?;

@@ -13,6 +13,7 @@ mod engine;
 mod filter;
 mod read;
 mod rows;
+pub(crate) mod transfer;
 mod write;
 
 use std::fmt;
@@ -31,8 +32,8 @@ use seawall_hub_core::port::store::{
 use seawall_hub_core::sync::Lock;
 use tokio::sync::{Semaphore, oneshot};
 
-pub(crate) use self::engine::place::make_private;
-use self::engine::place::{DATABASE, make_file_private, mark_lock, refuse_without_database, take_lock};
+pub(crate) use self::engine::place::{make_private, take_lock};
+use self::engine::place::{DATABASE, make_file_private, mark_lock, refuse_without_database};
 use self::engine::telemetry::DiskTelemetry;
 use self::engine::writer::{Writer, reason, translate};
 #[cfg(test)]
@@ -68,6 +69,11 @@ struct SqliteInner {
 impl Sqlite {
     /// Opens the database in this folder, or creates one.
     pub fn open(folder: &Path, clock: &Clock) -> Result<Self, OpenError> {
+        transfer::refuse_moved(folder)?;
+        Sqlite::open_folder(folder, clock)
+    }
+
+    fn open_folder(folder: &Path, clock: &Clock) -> Result<Self, OpenError> {
         let failed = |what: &str, error: &dyn fmt::Display| {
             OpenError(format!("{what} `{}`: {error}", folder.display()))
         };

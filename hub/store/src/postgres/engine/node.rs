@@ -153,7 +153,7 @@ pub(in crate::postgres) async fn join(
 }
 
 /// Begins the transaction in which no other node is live. One that was killed is waited for; one that beats is a reason to refuse.
-async fn wait_for_rivals(session: &Session) -> Result<(), OpenError> {
+pub(in crate::postgres) async fn wait_for_rivals(session: &Session) -> Result<(), OpenError> {
     let failed = |error: Error| OpenError(format!("can't join the database: {}", fault::text(&error)));
     let mut first_seen: HashMap<i64, SystemTime> = HashMap::new();
     loop {

@@ -60,7 +60,7 @@ pub(in crate::postgres) async fn lock_start(session: &Session) -> Result<(), Ope
     Err(OpenError("another hub has been preparing the database for 30 s; wait for it, or stop it".into()))
 }
 
-async fn apply_steps(session: &Session) -> Result<(), OpenError> {
+pub(in crate::postgres) async fn apply_steps(session: &Session) -> Result<(), OpenError> {
     let failed = |error: Error| OpenError(format!("can't prepare the database: {}", fault::text(&error)));
     let version = version(session).await.map_err(failed)?;
     if version > 0 {
@@ -98,12 +98,18 @@ async fn version(session: &Session) -> Result<i32, Error> {
     Ok(version.map_or(0, |row| row.get(0)))
 }
 
-/// Checks that this program may use what a newer one has made of the database.
+/// Checks that the data is still here, and that this program may use what a newer one has made of the database.
 async fn check_program(session: &Session) -> Result<(), OpenError> {
-    let row = session.find("SELECT oldest_program FROM meta", &[]).await;
+    let row = session.find("SELECT oldest_program, moved FROM meta", &[]).await;
     let row =
         row.map_err(|error| OpenError(format!("can't prepare the database: {}", fault::text(&error))))?;
-    let oldest: i32 = row.map_or(KNOWN, |row| row.get(0));
+    let (oldest, moved): (i32, Option<String>) = row.map_or((KNOWN, None), |row| (row.get(0), row.get(1)));
+    if let Some(folder) = moved {
+        return Err(OpenError(format!(
+            "the data of this database was moved to the folder `{folder}`: start the hub there, without `--database`. If the move \
+             was interrupted, run `seawall migrate` once more"
+        )));
+    }
     if oldest <= KNOWN {
         return Ok(());
     }

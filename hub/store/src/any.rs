@@ -1,0 +1,182 @@
+//! The store that the hub was started with. A trait object is not possible, because the port has asynchronous functions.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use seawall::Clock;
+use seawall_dist::deadletter::Attempt;
+use seawall_hub_core::domain::alert::Incident;
+use seawall_hub_core::domain::audit::AuditEntry;
+use seawall_hub_core::domain::circuit::Circuit;
+use seawall_hub_core::domain::dead_letter::{Fingerprint, GroupFilter, LetterFilter, LetterGroup};
+use seawall_hub_core::domain::delivery::DeliveryId;
+use seawall_hub_core::domain::event::Event;
+use seawall_hub_core::domain::operation::{Operation, OperationId};
+use seawall_hub_core::domain::retention::Limits;
+use seawall_hub_core::domain::rule::Rule;
+use seawall_hub_core::domain::slug::Slug;
+use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::port::store::{
+    AlertReads, BacklogCounts, CommitResult, CrashHistory, DeadLetterBatch, DeadLetterDetails,
+    DeadLetterPage, DeadLetterReads, DeliveryFilter, DeliverySelector, DueTimes, EventFilter, EventReads,
+    IdempotencyRecord, IncidentFilter, LaneCapacity, MatchCount, Page, PageRequest, PrunableEvents,
+    RegistryReads, RegistrySnapshot, RetentionReads, StepMarks, StoreError, StoreHealth, StoredDelivery,
+    UnitOfWork, UnitStore, WritePriority,
+};
+
+use crate::postgres::{Postgres, PostgresOptions};
+use crate::sqlite::{OpenError, Sqlite, make_private, take_lock};
+
+/// The store that the hub was started with. A handle: clones share everything.
+#[derive(Clone, Debug)]
+pub enum AnyStore {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+/// Implements a trait of the port by calling the store that it is. Functions behind `async` are awaited.
+macro_rules! forward {
+    ($trait:ident {
+        $(async $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*
+        $(sync $direct:ident() -> $value:ty;)*
+    }) => {
+        impl $trait for AnyStore {
+            $(
+                async fn $name(&self, $($argument: $kind),*) -> $answer {
+                    match self {
+                        AnyStore::Sqlite(store) => store.$name($($argument),*).await,
+                        AnyStore::Postgres(store) => store.$name($($argument),*).await,
+                    }
+                }
+            )*
+            $(
+                fn $direct(&self) -> $value {
+                    match self {
+                        AnyStore::Sqlite(store) => store.$direct(),
+                        AnyStore::Postgres(store) => store.$direct(),
+                    }
+                }
+            )*
+        }
+    };
+}
+
+type Answer<T> = Result<T, StoreError>;
+
+forward!(UnitStore {
+    async commit(priority: WritePriority, unit: UnitOfWork) -> Answer<CommitResult>;
+    async commit_all(priority: WritePriority, units: Vec<UnitOfWork>) -> Vec<Answer<CommitResult>>;
+    async claimed(scope: &'static str, key: &str) -> Answer<Option<IdempotencyRecord>>;
+    async take_due(now: Millis, room: Vec<LaneCapacity>) -> Answer<Vec<StoredDelivery>>;
+    async quarantine_candidates() -> Answer<Vec<(StoredDelivery, CrashHistory)>>;
+    async next_due() -> Answer<Vec<DueTimes>>;
+    async broken() -> StoreError;
+    sync step_marks() -> Arc<dyn StepMarks>;
+    sync health() -> StoreHealth;
+    sync epoch() -> u64;
+    sync record_gauges() -> ();
+});
+
+forward!(RegistryReads {
+    async registered() -> Answer<RegistrySnapshot>;
+    async rule_versions(name: &Slug) -> Answer<Vec<Rule>>;
+    async circuit_history(service: &Slug, most: usize) -> Answer<Vec<Circuit>>;
+    async audit(page: PageRequest) -> Answer<Page<AuditEntry>>;
+});
+
+forward!(EventReads {
+    async event(id: &str, source: Option<&str>) -> Answer<Option<Event>>;
+    async events(filter: EventFilter, page: PageRequest) -> Answer<Page<Event>>;
+    async delivery(id: DeliveryId) -> Answer<Option<(StoredDelivery, Vec<Attempt>)>>;
+    async deliveries(filter: DeliveryFilter, page: PageRequest) -> Answer<Page<StoredDelivery>>;
+    async pending(whose: DeliverySelector, most: u32) -> Answer<u32>;
+    async backlog_counts(services: Vec<Slug>, most: u32) -> Answer<BacklogCounts>;
+});
+
+forward!(DeadLetterReads {
+    async dead_letter(id: DeliveryId) -> Answer<Option<DeadLetterDetails>>;
+    async dead_letters(filter: LetterFilter, page: PageRequest) -> Answer<DeadLetterPage>;
+    async count_letters(filter: LetterFilter, most: u64) -> Answer<MatchCount>;
+    async letters_behind(filter: LetterFilter, behind: u64, most: usize) -> Answer<DeadLetterBatch>;
+    async failed_replay(operation: OperationId, up_to: u64) -> Answer<Option<DeliveryId>>;
+    async groups(filter: GroupFilter, page: PageRequest) -> Answer<Page<LetterGroup>>;
+    async group(fingerprint: Fingerprint) -> Answer<Option<LetterGroup>>;
+    async operations(page: PageRequest) -> Answer<Page<Operation>>;
+    async operation(id: OperationId) -> Answer<Option<Operation>>;
+    async untried_replays(operation: OperationId, services: Vec<Slug>) -> Answer<Vec<(Slug, u64)>>;
+    async running() -> Answer<Vec<Operation>>;
+});
+
+forward!(AlertReads {
+    async live_incidents() -> Answer<Vec<Incident>>;
+    async incident(id: &str) -> Answer<Option<Incident>>;
+    async incidents(filter: IncidentFilter, page: PageRequest) -> Answer<Page<Incident>>;
+    async dead_since(since: Millis, most: u32) -> Answer<Vec<(Slug, u32)>>;
+});
+
+forward!(RetentionReads {
+    async old_events(limits: Limits, behind: u64) -> Answer<PrunableEvents>;
+});
+
+impl AnyStore {
+    /// Opens the database in this folder, or creates one.
+    pub fn open_sqlite(folder: &Path, clock: &Clock) -> Result<Self, OpenError> {
+        Sqlite::open(folder, clock).map(AnyStore::Sqlite)
+    }
+
+    /// Opens the database behind this URL. The folder holds the marks of steps, and belongs to this process alone.
+    pub async fn open_postgres(url: &str, folder: &Path, clock: &Clock) -> Result<Self, OpenError> {
+        let options = PostgresOptions::new(url, folder);
+        Postgres::open(&options, clock).await.map(AnyStore::Postgres)
+    }
+
+    /// Returns the host and the name of the database, if it is not a file.
+    #[must_use]
+    pub fn database(&self) -> Option<String> {
+        match self {
+            AnyStore::Sqlite(_) => None,
+            AnyStore::Postgres(store) => Some(store.address()),
+        }
+    }
+
+    /// Returns the fingerprint of the key that has sealed the secrets, if it was noted. SQLite lies in one folder with its key.
+    pub async fn secret(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        match self {
+            AnyStore::Sqlite(_) => Ok(None),
+            AnyStore::Postgres(store) => store.secret().await,
+        }
+    }
+
+    /// Notes the fingerprint of the key that seals the secrets.
+    pub async fn put_secret(&self, fingerprint: &[u8; 32]) -> Result<(), StoreError> {
+        match self {
+            AnyStore::Sqlite(_) => Ok(()),
+            AnyStore::Postgres(store) => store.put_secret(fingerprint).await,
+        }
+    }
+
+    /// Returns why nothing is accepted any more, if part of the stored data can't be read.
+    #[must_use]
+    pub fn damaged(&self) -> Option<StoreError> {
+        match self {
+            AnyStore::Sqlite(store) => store.damaged(),
+            AnyStore::Postgres(store) => store.damaged(),
+        }
+    }
+
+    /// Prepares the files of the store for the end of the process. A server keeps its own.
+    pub async fn fold_log(&self) -> Result<(), StoreError> {
+        match self {
+            AnyStore::Sqlite(store) => store.fold_log().await,
+            AnyStore::Postgres(_) => Ok(()),
+        }
+    }
+}
+
+/// Takes a folder for this process alone, for as long as the file is open. A hub on PostgreSQL keeps its key and its marks there.
+pub fn lock_folder(folder: &Path) -> Result<File, OpenError> {
+    let failed = |error: std::io::Error| OpenError(format!("can't make the folder `{}`: {error}", folder.display()));
+    make_private(folder).map_err(failed)?;
+    take_lock(folder)
+}

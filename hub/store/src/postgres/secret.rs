@@ -1,0 +1,34 @@
+//! Which key has sealed the secrets of the database.
+
+use seawall_hub_core::port::store::StoreError;
+
+use super::Postgres;
+
+impl Postgres {
+    /// Returns the fingerprint of the key that has sealed the secrets, if it was noted.
+    pub(crate) async fn secret(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        let read = self.read((), |session, ()| {
+            Box::pin(async move {
+                let row = session.find("SELECT secret FROM meta", &[]).await?;
+                Ok::<Option<Vec<u8>>, tokio_postgres::Error>(row.and_then(|row| row.get(0)))
+            })
+        });
+        read.await
+    }
+
+    /// Notes the fingerprint of the key that seals the secrets. Nothing else is written with it, and twice is as good as once.
+    pub(crate) async fn put_secret(&self, fingerprint: &[u8; 32]) -> Result<(), StoreError> {
+        let written = self.read(fingerprint.to_vec(), |session, fingerprint| {
+            Box::pin(async move {
+                let note = "UPDATE meta SET secret = $1 WHERE secret IS DISTINCT FROM $1";
+                session.run(note, &[fingerprint]).await.map(drop)
+            })
+        });
+        written.await
+    }
+
+    /// Returns the host and the name of the database.
+    pub(crate) fn address(&self) -> String {
+        self.inner.address.to_string()
+    }
+}
