@@ -88,7 +88,11 @@ impl<'t> MemoryApplier<'t> {
             Change::PutIncident(incident) => {
                 let known = tables.incidents.keys_of(|_, known| known.id == incident.id).pop();
                 let number = known.unwrap_or_else(|| tables.number());
-                tables.incidents.insert(number, incident.as_ref().clone());
+                let incident = match tables.incidents.get(&number) {
+                    Some(known) => incident.as_ref().clone().merged(known.clone()),
+                    None => incident.as_ref().clone(),
+                };
+                tables.incidents.insert(number, incident);
                 Ok(())
             }
             Change::PutCircuit { circuit, .. } => {

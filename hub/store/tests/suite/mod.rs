@@ -15,6 +15,7 @@ pub(crate) mod letters;
 pub(crate) mod operations;
 pub(crate) mod order;
 pub(crate) mod races;
+pub(crate) mod races_admin;
 pub(crate) mod registry;
 pub(crate) mod retention;
 pub(crate) mod units;
@@ -70,6 +71,17 @@ macro_rules! conformance {
             $crate::suite::conformance!(@ $factory, races:
                 hub_14_two_claimers_get_different_deliveries,
                 hub_14_of_two_replays_and_of_two_versions_one_succeeds);
+            $crate::suite::conformance!(@ $factory, races_admin:
+                hub_14_of_two_that_put_a_version_one_succeeds,
+                hub_4_an_outage_that_two_report_is_one,
+                hub_3_of_two_units_under_one_key_one_is_applied,
+                hub_6_a_dead_letter_is_replayed_once_whatever_else_is_done_to_it,
+                hub_6_a_dead_letter_that_joins_while_the_last_one_leaves_has_a_group,
+                hub_6_two_messages_at_once_keep_within_the_limit,
+                hub_6_a_dead_letter_is_indexed_once,
+                hub_9_an_event_is_not_pruned_from_under_a_replay,
+                hub_6_a_batch_is_taken_once_and_every_outcome_counts,
+                hub_12_an_acknowledgement_is_not_undone);
         }
     };
     (@ $factory:ty, $module:ident: $($test:ident),+ $(,)?) => {

@@ -235,6 +235,7 @@ impl UnitApplier<'_> {
 }
 
 /// The columns of an attempt that have another form in the database.
+#[derive(Default)]
 pub(super) struct AttemptRow<'a> {
     pub(super) status: Option<i32>,
     pub(super) error: Option<std::borrow::Cow<'a, str>>,

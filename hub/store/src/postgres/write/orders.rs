@@ -11,14 +11,10 @@ use seawall_hub_core::domain::delivery::{OrderFacts, StoredState};
 use super::applier::{ApplyError, UnitApplier};
 use super::facts::small;
 use super::set_based::{START, STOP_HOLDING};
+use crate::postgres::engine::locks::{NAMESPACE, ORDER_STRIPES};
 use crate::postgres::rows::Columns;
 use crate::postgres::text::{shown, stored};
 use crate::sql::sql;
-
-/// The first half of the advisory locks of orders. Those of nodes and of migrations have another.
-const ORDER_LOCKS: i32 = 0x5357_4c4f;
-/// The number of locks. Orders share them, so that an event with many keys can't fill the table of locks of the server.
-const STRIPES: u64 = 1_024;
 
 /// Locks one stripe after the other.
 const LOCK: &str = "SELECT pg_advisory_xact_lock($1, stripe) FROM unnest($2::int4[]) AS stripe";
@@ -42,7 +38,7 @@ impl UnitApplier<'_> {
         // In the same sequence for all, so that no two wait for each other.
         let stripes: BTreeSet<i32> = orders.iter().map(|(rule, key)| stripe(rule, key)).collect();
         let stripes: Vec<i32> = stripes.into_iter().collect();
-        self.run(LOCK, &[&ORDER_LOCKS, &stripes]).await.map(drop)
+        self.run(LOCK, &[&NAMESPACE, &stripes]).await.map(drop)
     }
 
     /// Locks the order of a delivery, if it has one.
@@ -129,5 +125,5 @@ fn stripe(rule: &str, key: &str) -> i32 {
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    ((hash ^ (hash >> 32)) % STRIPES) as i32
+    ((hash ^ (hash >> 32)) % u64::from(ORDER_STRIPES.unsigned_abs())) as i32
 }

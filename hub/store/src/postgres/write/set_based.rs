@@ -136,3 +136,81 @@ pub(super) const SHIFT: &str = sql!(
          due = CASE WHEN accepted + $1 > $2 THEN least(due + $1, $2) ELSE due + $1 END
      WHERE state < " HOLDING " AND ($1 <> 0 OR accepted > $2)"
 );
+
+/// `initial_state` of deliveries without an order, for new events with all that comes of them. Numbers are drawn in the order of the
+/// batch, and events are inserted in that of their unique key, so that no two batches wait for each other.
+pub(super) const ADD_EVENTS: &str = concat!(
+    "WITH new AS MATERIALIZED (
+         SELECT nextval('event_numbers') AS number, u.* FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::int8[], $6::int4[],
+             $7::int4[], $8::text[], $9::bytea[])
+             WITH ORDINALITY AS u (id, source, kind, fingerprint, accepted, considered, filtered, trace, payload, place)
+     ), added AS (
+         INSERT INTO events (number, id, source, kind, fingerprint, accepted, considered, filtered, trace, payload)
+         SELECT number, id, source, kind, fingerprint, accepted, considered, filtered, trace, payload FROM new ORDER BY id, source
+         ON CONFLICT (id, source) DO NOTHING RETURNING number
+     ), numbered AS MATERIALIZED (
+         SELECT nextval('delivery_numbers') AS number, u.* FROM unnest($10::int8[], $11::text[], $12::int8[], $13::text[], $14::bytea[],
+             $15::smallint[]) AS u (event, rule, version, service, request, state)
+     ), wanted AS MATERIALIZED (
+         SELECT d.*, n.number AS event_number, n.accepted FROM numbered d JOIN new n ON n.place = d.event
+         JOIN added a ON a.number = n.number
+     ), inserted AS (
+         INSERT INTO deliveries (number, era, event, rule, rule_version, service, request)
+         SELECT number, $16, event_number, rule, version, service, request FROM wanted
+     ), pending AS (
+         INSERT INTO work (number, service, rule, is_replay, state, epoch, due, touched, accepted)
+         SELECT number, service, rule, false, CASE WHEN ",
+    is_live!("$17"),
+    " THEN state ELSE ",
+    sql!(QUEUED),
+    " END, $17, accepted, accepted, accepted FROM wanted RETURNING number, state
+     ) SELECT n.place, w.number, p.state FROM added a JOIN new n ON n.number = a.number
+       LEFT JOIN wanted w ON w.event = n.place LEFT JOIN pending p ON p.number = w.number"
+);
+
+/// `seawall_dist::idempotency::claim`, for keys that were never claimed or have expired.
+pub(super) const CLAIM_KEYS: &str = "INSERT INTO once AS o (scope, key, fingerprint, note, deliveries, at, until)
+     SELECT scope, key, fingerprint, note, '{}', at, until
+     FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::int8[], $6::int8[]) AS u (scope, key, fingerprint, note, at, until)
+     ON CONFLICT (scope, key) DO UPDATE
+     SET fingerprint = excluded.fingerprint, note = excluded.note, deliveries = '{}', at = excluded.at, until = excluded.until
+     WHERE o.until <= excluded.at RETURNING o.scope, o.key";
+
+/// `DeliveryFacts::settled` for those that were delivered. Most have nothing in `attempts`.
+pub(super) const SETTLE_DELIVERED: &str = sql!(
+    "WITH ended AS (
+         DELETE FROM work w USING unnest($1::int8[], $2::int8[], $3::int8[], $4::int8[], $5::int4[], $6::bytea[])
+             AS s (number, epoch, touched, took, status, answer)
+         WHERE w.number = s.number AND w.state = " LEASED " AND w.epoch = s.epoch
+         RETURNING w.number, w.epoch, w.due, s.touched, w.accepted, w.counted, w.failures, w.panics, w.reason, w.crashes, w.against,
+             w.step, w.starts, s.took, s.status, s.answer
+     ) INSERT INTO outcomes (number, state, epoch, due, touched, accepted, counted, failures, panics, reason, crashes, against, step, starts,
+         took, status, answer)
+     SELECT number, " DELIVERED ", epoch, due, touched, accepted, counted, failures, panics, reason, crashes, against, step, starts,
+         took, status, answer FROM ended RETURNING number"
+);
+
+/// `DeliveryFacts::settled` for those that are attempted again, with the attempts.
+pub(super) const SETTLE_RETRY: &str = sql!(
+    "WITH settled AS MATERIALIZED (
+         SELECT * FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::smallint[], $5::int8[], $6::int4[], $7::int4[], $8::int4[], $9::int4[],
+             $10::int8[], $11::int8[], $12::int4[], $13::text[], $14::text[], $15::text[], $16::bytea[])
+             AS s (number, epoch, touched, state, due, counted, failures, panics, attempt, at, took, status, error, sent, headers, answer)
+     ), changed AS (
+         UPDATE work w SET state = s.state, touched = s.touched, due = s.due, counted = s.counted, failures = s.failures,
+             panics = s.panics, crashes = 0, against = 0, step = 0, starts = NULL
+         FROM settled s WHERE w.number = s.number AND w.state = " LEASED " AND w.epoch = s.epoch RETURNING w.number
+     ), recorded AS (
+         INSERT INTO attempts (delivery, number, at, took, status, error, sent, headers, answer)
+         SELECT s.number, s.attempt, s.at, s.took, s.status, s.error, s.sent, s.headers, s.answer
+         FROM settled s JOIN changed c ON c.number = s.number WHERE s.at IS NOT NULL
+     ) SELECT number FROM changed"
+);
+
+/// `DeliveryFacts::settled` for those that their rule holds, if it is one of these disabled ones.
+pub(super) const SETTLE_HOLD: &str = sql!(
+    "UPDATE work w SET touched = s.touched, crashes = 0, against = 0, step = 0, starts = NULL,
+         state = CASE WHEN w.rule = ANY($4) THEN " HELD " WHEN w.failures = 0 THEN " QUEUED " ELSE " WAITING " END
+     FROM unnest($1::int8[], $2::int8[], $3::int8[]) AS s (number, epoch, touched)
+     WHERE w.number = s.number AND w.state = " LEASED " AND w.epoch = s.epoch RETURNING w.number"
+);

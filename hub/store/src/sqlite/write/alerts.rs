@@ -6,10 +6,15 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::port::store::StoreError;
 
 use crate::record;
+use crate::sqlite::engine::writer::translate;
+use crate::sqlite::read;
 use crate::sqlite::write::UnitApplier;
 
 impl UnitApplier<'_> {
     pub(crate) fn put_incident(&self, incident: &Incident) -> Result<(), StoreError> {
+        let known =
+            read::alerts::incident(self.connection, &incident.id).map_err(|error| translate(&error))?;
+        let incident = &known.map_or_else(|| incident.clone(), |known| incident.clone().merged(known));
         let Incident { resolved, acknowledged, muted, .. } = incident;
         self.run(
             "INSERT INTO incidents
