@@ -11,9 +11,9 @@ use seawall_hub_core::service::{
 use serde_json::{Value, json};
 
 use crate::fixtures::{NOW, rule, slug};
-use crate::time::{Timed, on_both_stores};
+use crate::time::{Timed, on_all_stores};
 
-on_both_stores!(
+on_all_stores!(
     hub_3_an_event_is_kept_with_all_that_it_leads_to,
     hub_5_what_is_filtered_is_counted,
     hub_5_what_can_not_be_rendered_is_a_dead_letter_at_once,

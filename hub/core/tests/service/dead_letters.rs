@@ -13,9 +13,9 @@ use serde_json::json;
 use crate::fixtures::unit;
 use crate::peer::says;
 use crate::scene::{Scene, USUAL, everything};
-use crate::time::{Timed, on_both_stores};
+use crate::time::{Timed, on_all_stores};
 
-on_both_stores!(
+on_all_stores!(
     hub_6_a_group_counts_is_resolved_and_opens_again,
     hub_6_a_dead_letter_is_parked_deleted_restored_and_purged,
     hub_6_an_edited_copy_is_sent_and_linked,

@@ -22,9 +22,9 @@ use serde_json::json;
 
 use crate::fixtures::{Names, event, rule, service, slug};
 use crate::peer::{Mood, Peer, WELL, says};
-use crate::time::{Timed, on_both_stores, pass};
+use crate::time::{Timed, on_all_stores, pass};
 
-on_both_stores!(
+on_all_stores!(
     hub_5_what_is_accepted_is_delivered_once,
     prm_7_an_outage_costs_no_dead_letters,
     hub_5_refusals_end_as_dead_letters,

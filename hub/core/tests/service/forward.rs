@@ -14,9 +14,9 @@ use serde_json::json;
 use crate::fixtures::slug;
 use crate::peer::{Mood, WELL, says};
 use crate::scene::{Scene, USUAL, billing, everything, peer_service};
-use crate::time::{Timed, on_both_stores};
+use crate::time::{Timed, on_all_stores};
 
-on_both_stores!(
+on_all_stores!(
     hub_5_what_has_stalled_comes_forward_in_a_ramp,
     hub_5_a_peer_that_refuses_does_not_hold_up_the_ramp,
     hub_5_it_is_a_ramp_also_after_a_quiet_outage,

@@ -20,9 +20,9 @@ use crate::factory::{SqliteFactory, StoreFactory};
 use crate::fixtures::{NOW, add, claim, event, slug, to};
 use crate::peer::says;
 use crate::scene::{Scene, USUAL, billing, everything, peer_service};
-use crate::time::{Timed, on_both_stores};
+use crate::time::{Timed, on_all_stores};
 
-on_both_stores!(
+on_all_stores!(
     crd_7_a_replay_is_a_new_delivery_and_the_dead_letter_stays,
     crd_7_a_second_replay_is_refused_unless_it_is_meant,
     crd_2_a_double_click_is_one_replay,

@@ -13,9 +13,9 @@ use serde_json::json;
 
 use crate::peer::{Mood, WELL, says};
 use crate::scene::{Scene, USUAL, billing, everything};
-use crate::time::{Timed, on_both_stores};
+use crate::time::{Timed, on_all_stores};
 
-on_both_stores!(
+on_all_stores!(
     hub_6_a_replay_of_all_sends_each_once_and_ends,
     hub_6_the_canary_stops_a_bad_fix_after_one_and_after_ten,
     hub_6_work_is_paused_resumed_and_cancelled,

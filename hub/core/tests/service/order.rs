@@ -16,9 +16,9 @@ use serde_json::json;
 use crate::fixtures::{DELIVERED, claim, event, settlement, slug, to};
 use crate::peer::{Mood, says};
 use crate::scene::{Scene, USUAL, everything};
-use crate::time::{Timed, on_both_stores};
+use crate::time::{Timed, on_all_stores};
 
-on_both_stores!(
+on_all_stores!(
     hub_5_one_key_is_in_order_under_load_with_failures,
     prm_1_a_restart_in_the_middle_keeps_the_order,
     hub_5_hold_waits_behind_a_dead_letter,

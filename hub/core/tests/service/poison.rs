@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::peer::{Mood, WELL};
 use crate::scene::{Scene, USUAL, billing, everything};
-use crate::time::{Timed, on_both_stores};
+use crate::time::{Timed, on_all_stores};
 
 // A hub that was dropped is gone after a few turns of one thread; with two it might still write what it was about.
-on_both_stores!(
+on_all_stores!(
     on one thread:
     prm_4_a_panic_ends_nothing_but_its_own_delivery,
     prm_1_what_ends_the_process_is_quarantined_and_can_be_replayed,

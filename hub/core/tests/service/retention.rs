@@ -8,9 +8,9 @@ use seawall_hub_core::domain::retention::Retention;
 use serde_json::json;
 
 use crate::scene::{Scene, USUAL, everything};
-use crate::time::{Timed, on_both_stores};
+use crate::time::{Timed, on_all_stores};
 
-on_both_stores!(hub_9_events_come_in_while_old_ones_go);
+on_all_stores!(hub_9_events_come_in_while_old_ones_go);
 
 /// HUB-9: the hub lets go of what is old while events come in, and none of those is lost or refused.
 async fn hub_9_events_come_in_while_old_ones_go<F: Timed>() {

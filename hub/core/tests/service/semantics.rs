@@ -20,9 +20,9 @@ use serde_json::json;
 use crate::fixtures::slug;
 use crate::peer::{Mood, Peer, WELL, says};
 use crate::scene::{Scene, USUAL, billing, everything, peer_service};
-use crate::time::{Timed, on_both_stores};
+use crate::time::{Timed, on_all_stores};
 
-on_both_stores!(
+on_all_stores!(
     hub_5_a_clock_that_jumps_ages_nobody,
     hub_5_a_clock_that_was_set_back_meanwhile_makes_nobody_wait,
     hub_5_a_deferral_that_ends_by_age_is_no_attempt,

@@ -1,5 +1,5 @@
-//! Every test runs twice: in memory under paused time, where a wait costs nothing, and on SQLite in real time, because its writer
-//! is a thread that paused time would not wait for.
+//! Every test runs on each store: in memory under paused time, where a wait costs nothing, and on SQLite and PostgreSQL in real time,
+//! because their writers are threads that paused time would not wait for.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use seawall::{Clock, Tick, Time};
 use seawall_testkit::until;
 
-use crate::factory::{MemoryFactory, SqliteFactory, StoreFactory};
+use crate::factory::{MemoryFactory, PostgresFactory, SqliteFactory, StoreFactory};
 use crate::fixtures::NOW;
 
 /// A store with the time that its tests run in.
@@ -17,6 +17,12 @@ pub(crate) trait Timed: StoreFactory {
 }
 
 impl Timed for SqliteFactory {
+    fn clock() -> Clock {
+        Clock::system()
+    }
+}
+
+impl Timed for PostgresFactory {
     fn clock() -> Clock {
         Clock::system()
     }
@@ -52,15 +58,15 @@ pub(crate) async fn pass(clock: &Clock, time: Duration) {
     until("the time has passed", async || clock.precise().since(began) >= time).await;
 }
 
-/// Makes two tests of each function.
-macro_rules! on_both_stores {
+/// Makes a test of each function on each store.
+macro_rules! on_all_stores {
     ($($test:ident),+ $(,)?) => {
-        $crate::time::on_both_stores!((flavor = "multi_thread", worker_threads = 2): $($test),+);
+        $crate::time::on_all_stores!((flavor = "multi_thread", worker_threads = 2): $($test),+);
     };
     (on one thread: $($test:ident),+ $(,)?) => {
-        $crate::time::on_both_stores!((flavor = "current_thread"): $($test),+);
+        $crate::time::on_all_stores!((flavor = "current_thread"): $($test),+);
     };
-    ($sqlite:tt: $($test:ident),+) => {
+    ($threads:tt: $($test:ident),+) => {
         mod memory {
             $(#[tokio::test(start_paused = true)]
             async fn $test() {
@@ -69,11 +75,18 @@ macro_rules! on_both_stores {
         }
 
         mod sqlite {
-            $(#[tokio::test $sqlite]
+            $(#[tokio::test $threads]
             async fn $test() {
                 super::$test::<crate::factory::SqliteFactory>().await;
             })+
         }
+
+        mod postgres {
+            $(#[tokio::test $threads]
+            async fn $test() {
+                super::$test::<crate::factory::PostgresFactory>().await;
+            })+
+        }
     };
 }
-pub(crate) use on_both_stores;
+pub(crate) use on_all_stores;
