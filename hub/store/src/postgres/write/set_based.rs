@@ -134,7 +134,7 @@ pub(super) const START_ORDERS: &str = sql!(
 pub(super) const SHIFT: &str = sql!(
     "UPDATE work SET accepted = least(accepted + $1, $2), touched = least(touched + $1, $2),
          due = CASE WHEN accepted + $1 > $2 THEN least(due + $1, $2) ELSE due + $1 END
-     WHERE state < " HOLDING " AND ($1 <> 0 OR accepted > $2)"
+     WHERE state < " HOLDING " AND ($1::bigint <> 0 OR accepted > $2)"
 );
 
 /// `initial_state` of deliveries without an order, for new events with all that comes of them. Numbers are drawn in the order of the
