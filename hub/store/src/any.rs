@@ -176,7 +176,8 @@ impl AnyStore {
 
 /// Takes a folder for this process alone, for as long as the file is open. A hub on PostgreSQL keeps its key and its marks there.
 pub fn lock_folder(folder: &Path) -> Result<File, OpenError> {
-    let failed = |error: std::io::Error| OpenError(format!("can't make the folder `{}`: {error}", folder.display()));
+    let failed =
+        |error: std::io::Error| OpenError(format!("can't make the folder `{}`: {error}", folder.display()));
     make_private(folder).map_err(failed)?;
     take_lock(folder)
 }

@@ -18,6 +18,8 @@ mod sql;
 pub mod sqlite;
 mod steps;
 mod telemetry;
+#[cfg(test)]
+mod tests;
 
 pub use any::{AnyStore, lock_folder};
 pub use migrate::{MigrationProgress, MigrationReport};

@@ -15,6 +15,8 @@ mod parts;
 mod read;
 mod rows;
 mod secret;
+#[cfg(test)]
+mod tests;
 pub(crate) mod text;
 pub(crate) mod transfer;
 mod words;
@@ -46,6 +48,7 @@ use self::engine::thread::RuntimeThread;
 use self::engine::tls;
 use self::engine::writer::Transactor;
 use self::read::READER_SETTINGS;
+use self::write::WRITER_SETTINGS;
 use crate::OpenError;
 use crate::queue::{WriteJob, WriteQueue};
 use crate::sqlite::make_private;
@@ -209,7 +212,10 @@ impl Writers {
             lanes,
             queue: self.queue.clone(),
             transactor: Transactor::new(
-                Link::new(self.connector.clone(), self.node.clone()),
+                Link::new(
+                    Connector { settings: WRITER_SETTINGS, ..self.connector.clone() },
+                    self.node.clone(),
+                ),
                 self.node.clone(),
                 slot,
             ),

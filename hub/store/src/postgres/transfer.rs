@@ -11,8 +11,8 @@ use tokio_postgres::types::ToSql;
 
 use super::PostgresOptions;
 use super::engine::session::Session;
-use super::engine::writer::{commit, roll_back};
 use super::engine::session::Timeline;
+use super::engine::writer::{commit, roll_back};
 use super::engine::{fault, node, schema};
 use crate::OpenError;
 use crate::migrate::cell::{Cell, Counter, Row};
@@ -36,7 +36,10 @@ pub(crate) struct Transfer {
 pub(crate) enum Content {
     Nothing,
     /// Tables of a hub; with the state of the folder that was copied there, and the place that all was moved to.
-    Hub { imported: Option<String>, moved: Option<String> },
+    Hub {
+        imported: Option<String>,
+        moved: Option<String>,
+    },
 }
 
 impl Transfer {
@@ -111,7 +114,8 @@ impl Transfer {
         let declare = format!("DECLARE rows CURSOR FOR SELECT {} FROM {}", table.names(), table.name);
         self.session.run_text(&declare).await.map_err(failed)?;
         // Prepared for each table anew: what it returns differs.
-        let fetch = self.session.client().prepare(&format!("FETCH {FETCH} FROM rows")).await.map_err(failed)?;
+        let fetch =
+            self.session.client().prepare(&format!("FETCH {FETCH} FROM rows")).await.map_err(failed)?;
         loop {
             let found = self.session.client().query(&fetch, &[]).await.map_err(failed)?;
             if found.is_empty() {

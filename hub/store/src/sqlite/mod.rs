@@ -32,8 +32,8 @@ use seawall_hub_core::port::store::{
 use seawall_hub_core::sync::Lock;
 use tokio::sync::{Semaphore, oneshot};
 
-pub(crate) use self::engine::place::{make_private, take_lock};
 use self::engine::place::{DATABASE, make_file_private, mark_lock, refuse_without_database};
+pub(crate) use self::engine::place::{make_private, take_lock};
 use self::engine::telemetry::DiskTelemetry;
 use self::engine::writer::{Writer, reason, translate};
 #[cfg(test)]

@@ -94,6 +94,12 @@ impl Session {
         Ok(statement)
     }
 
+    /// Whether a statement with this text has run.
+    #[cfg(test)]
+    pub(in crate::postgres) fn has_run(&self, text: &str) -> bool {
+        self.statements.lock().keys().any(|sql| sql.contains(text))
+    }
+
     /// Runs statements that are not prepared and have no values.
     pub(in crate::postgres) async fn run_text(&self, sql: &str) -> Result<(), Error> {
         self.noticed(self.client.batch_execute(sql).await)

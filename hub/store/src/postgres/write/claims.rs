@@ -13,7 +13,7 @@ use crate::postgres::engine::session::Session;
 use crate::postgres::rows::{Columns, REQUEST, STORED, whole_delivery};
 
 /// The whole statement of a claim: what is claimed, with all that its attempt needs.
-pub(super) static CLAIM: LazyLock<String> = LazyLock::new(|| {
+pub(in crate::postgres) static CLAIM: LazyLock<String> = LazyLock::new(|| {
     format!(
         "{TAKE_DUE} SELECT {STORED}, {REQUEST} FROM claimed p JOIN deliveries d ON d.number = p.number
          JOIN events e ON e.number = d.event ORDER BY p.lane, p.rest, p.place"

@@ -37,3 +37,9 @@ mod locks;
 mod operations;
 mod prune;
 mod registry;
+
+/// The settings of sessions that write. Their statements look for rows by an index, one after the other, whatever the statistics say: a
+/// plan that was made when a table was empty is used for as long as the connection lives. So rows are also locked in the sequence in
+/// which a statement names them.
+pub(super) const WRITER_SETTINGS: &str =
+    "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off";

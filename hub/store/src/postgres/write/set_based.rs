@@ -11,7 +11,7 @@
 use crate::sql::sql;
 
 /// `DeliveryFacts::returned`, for those that are claimed under these epochs.
-pub(super) const RETURN: &str = sql!(
+pub(in crate::postgres) const RETURN: &str = sql!(
     "UPDATE work w SET state = CASE WHEN w.failures = 0 AND NOT w.is_replay THEN " QUEUED " ELSE " STALLED " END
      FROM unnest($1::int8[], $2::int8[], $3::int8[]) AS c (number, era, epoch) JOIN deliveries d ON d.number = c.number AND d.era = c.era
      WHERE w.number = c.number AND w.state = " LEASED " AND w.epoch = c.epoch"
@@ -19,7 +19,7 @@ pub(super) const RETURN: &str = sql!(
 
 /// `DeliveryFacts::is_due` and `claimed`. Each branch reads one range of the index, in its order, and locks what it takes; a row
 /// that another claim has locked is left to it. `rest` is 0 for those that were never attempted, which have their own room.
-pub(super) const TAKE_DUE: &str = concat!(
+pub(in crate::postgres) const TAKE_DUE: &str = concat!(
     "WITH candidates AS MATERIALIZED (
          SELECT c.number, c.due, c.rest, r.lane, r.retries
          FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[])
@@ -54,7 +54,7 @@ pub(super) const TAKE_DUE: &str = concat!(
 );
 
 /// The first due time of each service and state: one look into the index for each, however many wait.
-pub(super) const NEXT_DUE: &str = sql!(
+pub(in crate::postgres) const NEXT_DUE: &str = sql!(
     "WITH RECURSIVE first AS (
          (SELECT service, state, due FROM work WHERE state IN (" QUEUED ", " WAITING ", " STALLED ")
           ORDER BY service, state, due LIMIT 1)
@@ -66,7 +66,7 @@ pub(super) const NEXT_DUE: &str = sql!(
 );
 
 /// `DeliveryFacts::claimed` or queued, for one whose turn has come. A node that is no longer live claims nothing.
-pub(super) const START: &str = concat!(
+pub(in crate::postgres) const START: &str = concat!(
     "UPDATE work SET epoch = $3, state = CASE WHEN $2::smallint = ",
     sql!(LEASED),
     " AND NOT ",
@@ -77,7 +77,7 @@ pub(super) const START: &str = concat!(
 );
 
 /// Turns a dead letter that holds its order into one that does not.
-pub(super) const STOP_HOLDING: &str = sql!(
+pub(in crate::postgres) const STOP_HOLDING: &str = sql!(
     "WITH held AS (DELETE FROM work WHERE number = $1 AND state = " HOLDING " RETURNING *)
      INSERT INTO outcomes
          (number, state, epoch, due, touched, accepted, counted, failures, panics, reason, crashes, against, step, starts)
@@ -86,25 +86,25 @@ pub(super) const STOP_HOLDING: &str = sql!(
 );
 
 /// `DeliveryFacts::after_restart`, for all that a node had claimed.
-pub(super) const RESTART: &str = sql!(
+pub(in crate::postgres) const RESTART: &str = sql!(
     "UPDATE work SET due = 0, crashes = crashes + $2,
          state = CASE WHEN failures = 0 AND NOT is_replay THEN " QUEUED " ELSE " WAITING " END
      WHERE state = " LEASED " AND epoch = $1 AND against < $3"
 );
 
 /// `DeliveryFacts::suspected`, for all that were not watched at the crash of a node.
-pub(super) const SUSPECT_UNWATCHED: &str = sql!(
+pub(in crate::postgres) const SUSPECT_UNWATCHED: &str = sql!(
     "UPDATE work SET against = $2, step = $3, starts = $4 WHERE state = " LEASED " AND epoch = $1 AND crashes = 0"
 );
 
 /// `DeliveryFacts::is_guilty`, as a condition on the row `p`. The node of its claim has ended, so nobody else settles it.
-pub(super) const GUILTY: &str = sql!(
+pub(in crate::postgres) const GUILTY: &str = sql!(
     "p.state = " LEASED " AND p.against >= $2 AND p.epoch <> $1
      AND p.epoch IN (SELECT n.epoch FROM nodes n WHERE n.reclaimed)"
 );
 
 /// `StoredState::is_pending`, for those of a service, each by the index of its kind, with the order of each.
-pub(super) const PENDING_OF_SERVICE: &str = sql!(
+pub(in crate::postgres) const PENDING_OF_SERVICE: &str = sql!(
     "SELECT number, rule, ordering FROM (
          SELECT number, rule, ordering FROM work WHERE state = " LEASED " AND service = $1
          UNION ALL
@@ -115,31 +115,33 @@ pub(super) const PENDING_OF_SERVICE: &str = sql!(
 );
 
 /// Every delivery that a rule holds, with its order.
-pub(super) const HELD_BY_RULE: &str = sql!("SELECT number, rule, ordering FROM work WHERE rule = $1 AND state = " HELD " ORDER BY number LIMIT $2");
+pub(in crate::postgres) const HELD_BY_RULE: &str = sql!("SELECT number, rule, ordering FROM work WHERE rule = $1 AND state = " HELD " ORDER BY number LIMIT $2");
 
 /// `DeliveryFacts::released`, for those that a rule holds, if their order is locked.
-pub(super) const RELEASE: &str = sql!(
+pub(in crate::postgres) const RELEASE: &str = sql!(
     "UPDATE work SET state = CASE WHEN ordering IS NULL THEN " QUEUED " ELSE " BLOCKED " END WHERE number IN
      (SELECT number FROM work WHERE rule = $1 AND state = " HELD " AND (ordering IS NULL OR ordering = ANY($3))
       ORDER BY number LIMIT $2 FOR UPDATE)"
 );
 
 /// `OrderFacts::next`, for these orders of a rule that holds nothing.
-pub(super) const START_ORDERS: &str = sql!(
+pub(in crate::postgres) const START_ORDERS: &str = sql!(
     "UPDATE work SET state = " QUEUED " WHERE state = " BLOCKED " AND number IN
      (SELECT min(number) FROM work WHERE rule = $1 AND ordering = ANY($2) GROUP BY ordering HAVING bool_and(" WAITS_IN_ORDER "))"
 );
 
 /// `DeliveryFacts::shifted`, for all that are pending.
-pub(super) const SHIFT: &str = sql!(
-    "UPDATE work SET accepted = least(accepted + $1, $2), touched = least(touched + $1, $2),
+pub(in crate::postgres) const SHIFT: &str = sql!(
+    "UPDATE work SET accepted = least(accepted + $1::int8, $2::int8), touched = least(touched + $1, $2),
          due = CASE WHEN accepted + $1 > $2 THEN least(due + $1, $2) ELSE due + $1 END
      WHERE state < " HOLDING " AND ($1::bigint <> 0 OR accepted > $2)"
 );
 
 /// `initial_state` of deliveries without an order, for new events with all that comes of them. Numbers are drawn in the order of the
-/// batch, and events are inserted in that of their unique key, so that no two batches wait for each other.
-pub(super) const ADD_EVENTS: &str = concat!(
+/// batch, and events are inserted in that of their unique key, so that no two batches wait for each other. The numbers of events are
+/// looked up by their places in an array, because no join of a few hundred rows with themselves is as cheap. What comes back is the
+/// number of each event, of those that were inserted, and of each delivery, and whether the node is live.
+pub(in crate::postgres) const ADD_EVENTS: &str = concat!(
     "WITH new AS MATERIALIZED (
          SELECT nextval('event_numbers') AS number, u.* FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::int8[], $6::int4[],
              $7::int4[], $8::text[], $9::bytea[])
@@ -149,27 +151,31 @@ pub(super) const ADD_EVENTS: &str = concat!(
          SELECT number, id, source, kind, fingerprint, accepted, considered, filtered, trace, payload FROM new ORDER BY id, source
          ON CONFLICT (id, source) DO NOTHING RETURNING number
      ), numbered AS MATERIALIZED (
-         SELECT nextval('delivery_numbers') AS number, u.* FROM unnest($10::int8[], $11::text[], $12::int8[], $13::text[], $14::bytea[],
-             $15::smallint[]) AS u (event, rule, version, service, request, state)
+         SELECT nextval('delivery_numbers') AS number, u.* FROM unnest($10::int8[], $11::int8[], $12::text[], $13::int8[], $14::text[],
+             $15::bytea[], $16::smallint[])
+             WITH ORDINALITY AS u (event, accepted, rule, version, service, request, state, place)
+     ), known AS MATERIALIZED (
+         SELECT (SELECT array_agg(number ORDER BY place) FROM new) AS drawn, (SELECT array_agg(number) FROM added) AS added
      ), wanted AS MATERIALIZED (
-         SELECT d.*, n.number AS event_number, n.accepted FROM numbered d JOIN new n ON n.place = d.event
-         JOIN added a ON a.number = n.number
+         SELECT d.*, k.drawn[d.event] AS event_number FROM numbered d CROSS JOIN known k
+         WHERE cardinality(k.drawn) = cardinality(k.added) OR k.drawn[d.event] = ANY(k.added)
      ), inserted AS (
          INSERT INTO deliveries (number, era, event, rule, rule_version, service, request)
-         SELECT number, $16, event_number, rule, version, service, request FROM wanted
+         SELECT number, $17, event_number, rule, version, service, request FROM wanted
      ), pending AS (
          INSERT INTO work (number, service, rule, is_replay, state, epoch, due, touched, accepted)
          SELECT number, service, rule, false, CASE WHEN ",
-    is_live!("$17"),
+    is_live!("$18"),
     " THEN state ELSE ",
     sql!(QUEUED),
-    " END, $17, accepted, accepted, accepted FROM wanted RETURNING number, state
-     ) SELECT n.place, w.number, p.state FROM added a JOIN new n ON n.number = a.number
-       LEFT JOIN wanted w ON w.event = n.place LEFT JOIN pending p ON p.number = w.number"
+    " END, $18, accepted, accepted, accepted FROM wanted
+     ) SELECT drawn, coalesce(added, '{}'), coalesce((SELECT array_agg(number ORDER BY place) FROM numbered), '{}'), ",
+    is_live!("$18"),
+    " FROM known"
 );
 
 /// `seawall_dist::idempotency::claim`, for keys that were never claimed or have expired.
-pub(super) const CLAIM_KEYS: &str = "INSERT INTO once AS o (scope, key, fingerprint, note, deliveries, at, until)
+pub(in crate::postgres) const CLAIM_KEYS: &str = "INSERT INTO once AS o (scope, key, fingerprint, note, deliveries, at, until)
      SELECT scope, key, fingerprint, note, '{}', at, until
      FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::int8[], $6::int8[]) AS u (scope, key, fingerprint, note, at, until)
      ON CONFLICT (scope, key) DO UPDATE
@@ -177,7 +183,7 @@ pub(super) const CLAIM_KEYS: &str = "INSERT INTO once AS o (scope, key, fingerpr
      WHERE o.until <= excluded.at RETURNING o.scope, o.key";
 
 /// `DeliveryFacts::settled` for those that were delivered. Most have nothing in `attempts`.
-pub(super) const SETTLE_DELIVERED: &str = sql!(
+pub(in crate::postgres) const SETTLE_DELIVERED: &str = sql!(
     "WITH ended AS (
          DELETE FROM work w USING unnest($1::int8[], $2::int8[], $3::int8[], $4::int8[], $5::int4[], $6::bytea[])
              AS s (number, epoch, touched, took, status, answer)
@@ -191,7 +197,7 @@ pub(super) const SETTLE_DELIVERED: &str = sql!(
 );
 
 /// `DeliveryFacts::settled` for those that are attempted again, with the attempts.
-pub(super) const SETTLE_RETRY: &str = sql!(
+pub(in crate::postgres) const SETTLE_RETRY: &str = sql!(
     "WITH settled AS MATERIALIZED (
          SELECT * FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::smallint[], $5::int8[], $6::int4[], $7::int4[], $8::int4[], $9::int4[],
              $10::int8[], $11::int8[], $12::int4[], $13::text[], $14::text[], $15::text[], $16::bytea[])
@@ -199,16 +205,16 @@ pub(super) const SETTLE_RETRY: &str = sql!(
      ), changed AS (
          UPDATE work w SET state = s.state, touched = s.touched, due = s.due, counted = s.counted, failures = s.failures,
              panics = s.panics, crashes = 0, against = 0, step = 0, starts = NULL
-         FROM settled s WHERE w.number = s.number AND w.state = " LEASED " AND w.epoch = s.epoch RETURNING w.number
+         FROM settled s WHERE w.number = s.number AND w.state = " LEASED " AND w.epoch = s.epoch
+         RETURNING w.number, s.attempt, s.at, s.took, s.status, s.error, s.sent, s.headers, s.answer
      ), recorded AS (
          INSERT INTO attempts (delivery, number, at, took, status, error, sent, headers, answer)
-         SELECT s.number, s.attempt, s.at, s.took, s.status, s.error, s.sent, s.headers, s.answer
-         FROM settled s JOIN changed c ON c.number = s.number WHERE s.at IS NOT NULL
+         SELECT number, attempt, at, took, status, error, sent, headers, answer FROM changed WHERE at IS NOT NULL
      ) SELECT number FROM changed"
 );
 
 /// `DeliveryFacts::settled` for those that their rule holds, if it is one of these disabled ones.
-pub(super) const SETTLE_HOLD: &str = sql!(
+pub(in crate::postgres) const SETTLE_HOLD: &str = sql!(
     "UPDATE work w SET touched = s.touched, crashes = 0, against = 0, step = 0, starts = NULL,
          state = CASE WHEN w.rule = ANY($4) THEN " HELD " WHEN w.failures = 0 THEN " QUEUED " ELSE " WAITING " END
      FROM unnest($1::int8[], $2::int8[], $3::int8[]) AS s (number, epoch, touched)

@@ -1,9 +1,9 @@
 //! New events in batches.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::HashSet;
 
-use seawall_hub_core::domain::delivery::{DeliveryId, InitialState, StoredState};
+use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState, InitialState, StoredState};
 use seawall_hub_core::port::store::StoreError;
 
 use super::{ApplyError, Batch, NewEvent, ROUNDS_MAX, UnitResult, finished, pending};
@@ -33,6 +33,7 @@ struct EventColumns<'u> {
     payloads: Vec<&'u [u8]>,
     /// The place of the event of each delivery, counted from 1.
     events: Vec<i64>,
+    born: Vec<i64>,
     rules: Vec<&'u str>,
     versions: Vec<i64>,
     services: Vec<&'u str>,
@@ -55,6 +56,7 @@ impl<'u> EventColumns<'u> {
         let place = self.ids.len() as i64;
         for new in *deliveries {
             self.events.push(place);
+            self.born.push(event.accepted.0);
             self.rules.push(new.rule.0.as_str());
             self.versions.push(new.rule.1.cast_signed());
             self.services.push(new.service.as_str());
@@ -91,19 +93,19 @@ impl Batch<'_> {
         results: &mut [Option<UnitResult>],
     ) -> Result<(), ApplyError> {
         let (mut columns, mut places) = (EventColumns::default(), Vec::with_capacity(open.len()));
-        let mut seen: HashMap<(&str, &str), ()> = HashMap::with_capacity(open.len());
+        let mut seen = HashSet::with_capacity(open.len());
         for place in open {
             let event = units[*place].event;
-            if seen.insert((&event.id, &event.source), ()).is_none() {
+            if seen.insert((&event.id, &event.source)) {
                 columns.push(&units[*place]);
                 places.push(*place);
             }
         }
         let c = &columns;
         let (era, epoch) = (self.node.era.cast_signed(), self.node.epoch.cast_signed());
-        let rows = self
+        let row = self
             .session
-            .rows(
+            .find(
                 ADD_EVENTS,
                 &[
                     &c.ids,
@@ -116,6 +118,7 @@ impl Batch<'_> {
                     &c.traces,
                     &c.payloads,
                     &c.events,
+                    &c.born,
                     &c.rules,
                     &c.versions,
                     &c.services,
@@ -126,19 +129,19 @@ impl Batch<'_> {
                 ],
             )
             .await?;
-        let mut inserted: Vec<(i64, Option<i64>, Option<i16>)> = Vec::with_capacity(rows.len());
-        for row in &rows {
-            inserted.push((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?));
+        let Some(row) = row else { return Ok(()) };
+        let (drawn, added): (Vec<i64>, Vec<i64>) = (row.try_get(0)?, row.try_get(1)?);
+        let (numbers, is_live): (Vec<i64>, bool) = (row.try_get(2)?, row.try_get(3)?);
+        let added: HashSet<i64> = added.into_iter().collect();
+        for (place, _) in places.iter().zip(drawn).filter(|(_, number)| added.contains(number)) {
+            results[*place] = Some(Ok(self.result()));
         }
-        inserted.sort_unstable();
-        for (event, number, state) in inserted {
+        for ((event, number), state) in c.events.iter().zip(numbers).zip(&c.states) {
             let place = usize::try_from(event - 1).ok().and_then(|place| places.get(place));
-            let Some(result) = place.and_then(|place| results.get_mut(*place)) else { continue };
-            let result = result.get_or_insert_with(|| Ok(self.result()));
-            if let (Ok(result), Some(number), Some(state)) = (result, number, state) {
-                let leased = state == small(StoredState::Leased);
-                let state = if leased { StoredState::Leased } else { StoredState::Queued };
-                result.deliveries.push((self.id(number), state.shown()));
+            if let Some(Some(Ok(result))) = place.and_then(|place| results.get_mut(*place)) {
+                let is_leased = is_live && *state == small(StoredState::Leased);
+                let state = if is_leased { DeliveryState::Leased } else { DeliveryState::Queued };
+                result.deliveries.push((self.id(number), state));
             }
         }
         Ok(())

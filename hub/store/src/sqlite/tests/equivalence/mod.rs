@@ -9,7 +9,7 @@ mod restart;
 mod retention;
 
 use rusqlite::{Connection, params};
-use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, HandlingStep, Suspicion};
+use seawall_hub_core::domain::delivery::suspects::HandlingStep;
 use seawall_hub_core::domain::delivery::{DeliveryFacts, DeliveryId, Progress, StoredState};
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::Claim;
@@ -19,8 +19,7 @@ use crate::record::{self, StoredNumber};
 use crate::sqlite::engine::schema::{self, StartInfo};
 use crate::sqlite::write::{self, UnitApplier};
 use crate::sqlite::{read, rows};
-
-const NOW: Millis = Millis(1_000_000);
+use crate::tests::{NOW, assert_rows, every_row, row};
 
 /// The names of a delivery, beside its facts.
 #[derive(Clone, Copy, Debug)]
@@ -119,59 +118,4 @@ fn assert_proved(statements: &[&str]) {
     for statement in statements {
         assert!(ran.iter().any(|ran| ran.contains(statement)), "not run: {statement}");
     }
-}
-
-/// Compares each row with what the function says, and tells what it was before.
-#[track_caller]
-fn assert_rows(before: &[DeliveryFacts], after: &[DeliveryFacts], expected: &[DeliveryFacts]) {
-    assert_eq!(after.len(), expected.len());
-    for ((before, after), expected) in before.iter().zip(after).zip(expected) {
-        assert_eq!(after, expected, "from {before:?}");
-    }
-}
-
-fn row(state: StoredState) -> DeliveryFacts {
-    DeliveryFacts {
-        state,
-        epoch: 1,
-        due: Millis(NOW.0 - 10),
-        touched: Millis(NOW.0 - 20),
-        progress: Progress { accepted: Millis(NOW.0 - 30), counted: 0, failures: 0, panics: 0 },
-        reason: None,
-        has_order: false,
-        is_replay: false,
-        crashes: 0,
-        suspicion: Suspicion::default(),
-        starts: None,
-    }
-}
-
-/// Every combination of what the transitions of a single delivery look at, in each state.
-fn every_row(epochs: [u64; 2]) -> Vec<DeliveryFacts> {
-    let suspicions =
-        [(0, None), (1, None), (2, Some(HandlingStep::Send)), (CRASHES_MAX, Some(HandlingStep::Load))];
-    let mut all = Vec::new();
-    for state in StoredState::ALL {
-        for epoch in epochs {
-            for failures in [0, 2] {
-                for is_replay in [false, true] {
-                    for crashes in [0, 2] {
-                        for (against, step) in suspicions {
-                            let row = row(state);
-                            all.push(DeliveryFacts {
-                                epoch,
-                                progress: Progress { failures, counted: failures, ..row.progress },
-                                is_replay,
-                                crashes,
-                                suspicion: Suspicion { crashes: against, step },
-                                starts: (against > 0).then(|| "1".into()),
-                                ..row
-                            });
-                        }
-                    }
-                }
-            }
-        }
-    }
-    all
 }

@@ -1,0 +1,1 @@
+//! Changes that contradict each other, from two nodes at once.
