@@ -20,7 +20,7 @@ const POSITIONS_MAX: usize = 16_383;
 /// The longest word in bytes: a longer one is cut, in texts and in searches alike.
 const WORD_MAX: usize = 2_046;
 /// The diacritics that belong to a word and are left out of it, as bits from U+0300 on.
-const DIACRITICS: u64 = 0x361f8_0802_9fdf;
+const DIACRITICS: u64 = 0x0003_61f8_0802_9fdf;
 const FIRST_DIACRITIC: u32 = 0x300;
 
 /// Returns the words of a text in their order.
