@@ -24,7 +24,7 @@ use crate::record::fingerprint_to_number;
 
 /// The row of a dead letter, which is locked.
 #[derive(Clone, Copy)]
-pub(super) struct LetterRow {
+pub(super) struct LockedLetter {
     pub(super) number: i64,
     pub(super) grouping: i64,
     pub(super) state: LetterState,
@@ -34,13 +34,13 @@ pub(super) struct LetterRow {
     replayed: Option<i64>,
 }
 
-/// The columns that [`LetterRow::read`] reads.
+/// The columns that [`LockedLetter::read`] reads.
 const LETTER: &str = "l.delivery, l.grouping, l.standing, l.operation, l.replayed";
 
-impl LetterRow {
+impl LockedLetter {
     fn read(row: &Row) -> Result<Self, ApplyError> {
         let mut columns = Columns::new("dead_letters", row);
-        Ok(LetterRow {
+        Ok(LockedLetter {
             number: columns.integer()?,
             grouping: columns.integer()?,
             state: columns.numbered()?,
@@ -99,7 +99,7 @@ impl UnitApplier<'_> {
     }
 
     /// Returns the row of a dead letter, also of a deleted one, and locks it.
-    async fn letter(&self, dead: DeliveryId) -> Result<LetterRow, ApplyError> {
+    async fn letter(&self, dead: DeliveryId) -> Result<LockedLetter, ApplyError> {
         let sql = format!(
             "SELECT {LETTER} FROM dead_letters l JOIN deliveries d ON d.number = l.delivery
              WHERE l.delivery = $1 AND d.era = $2 FOR UPDATE OF l"
@@ -107,13 +107,13 @@ impl UnitApplier<'_> {
         let found = self.find(&sql, &[&dead.number.cast_signed(), &dead.database.cast_signed()]).await?;
         found
             .as_ref()
-            .map(LetterRow::read)
+            .map(LockedLetter::read)
             .transpose()?
             .ok_or_else(|| StoreError::NotADeadLetter(dead).into())
     }
 
     /// Returns the rows of several dead letters, in the order of their numbers, and locks them and their groups.
-    pub(super) async fn letters(&self, dead: &[DeliveryId]) -> Result<Vec<LetterRow>, ApplyError> {
+    pub(super) async fn letters(&self, dead: &[DeliveryId]) -> Result<Vec<LockedLetter>, ApplyError> {
         let numbers: Vec<i64> = dead.iter().map(|dead| dead.number.cast_signed()).collect();
         let eras: Vec<i64> = dead.iter().map(|dead| dead.database.cast_signed()).collect();
         let sql = format!(
@@ -122,18 +122,18 @@ impl UnitApplier<'_> {
              ORDER BY l.delivery FOR UPDATE OF l"
         );
         let rows = self.rows(&sql, &[&numbers, &eras]).await?;
-        let letters: Vec<LetterRow> = rows.iter().map(LetterRow::read).collect::<Result<_, _>>()?;
+        let letters: Vec<LockedLetter> = rows.iter().map(LockedLetter::read).collect::<Result<_, _>>()?;
         let groups: Vec<i64> = letters.iter().map(|letter| letter.grouping).collect();
         self.lock_groups(&groups).await?;
         Ok(letters)
     }
 
     /// Returns the row of a dead letter, if this is its last replay, and locks it.
-    async fn replayed_letter(&self, original: i64, replay: i64) -> Result<Option<LetterRow>, ApplyError> {
+    async fn replayed_letter(&self, original: i64, replay: i64) -> Result<Option<LockedLetter>, ApplyError> {
         let sql = format!(
             "SELECT {LETTER} FROM dead_letters l WHERE l.delivery = $1 AND l.replayed = $2 FOR UPDATE"
         );
-        self.find(&sql, &[&original, &replay]).await?.as_ref().map(LetterRow::read).transpose()
+        self.find(&sql, &[&original, &replay]).await?.as_ref().map(LockedLetter::read).transpose()
     }
 
     /// Inserts a delivery that is linked to the dead letter, and marks the dead letter: both, or none.
@@ -154,7 +154,7 @@ impl UnitApplier<'_> {
     /// Returns the last replay of a dead letter, and its state.
     async fn last_replay(
         &self,
-        letter: LetterRow,
+        letter: LockedLetter,
     ) -> Result<Option<(DeliveryId, DeliveryState)>, ApplyError> {
         let sql = "SELECT d.number, d.era, p.state FROM deliveries d JOIN progress p ON p.number = d.number WHERE d.number = $1";
         let Some(row) = self.find(sql, &[&letter.replayed]).await? else { return Ok(None) };
@@ -186,7 +186,7 @@ impl UnitApplier<'_> {
 
     pub(super) async fn replay_found(
         &mut self,
-        letter: LetterRow,
+        letter: LockedLetter,
         replay: &ReplayChange,
         operation: Option<i64>,
     ) -> Result<(), ApplyError> {
@@ -221,8 +221,8 @@ impl UnitApplier<'_> {
     }
 
     /// Changes the state of a dead letter, and the counts of its group.
-    async fn set_letter_state(&self, letter: LetterRow, to: LetterState) -> Result<(), ApplyError> {
-        let LetterRow { number, grouping, state: from, .. } = letter;
+    async fn set_letter_state(&self, letter: LockedLetter, to: LetterState) -> Result<(), ApplyError> {
+        let LockedLetter { number, grouping, state: from, .. } = letter;
         if from == to {
             return Ok(());
         }
@@ -255,7 +255,7 @@ impl UnitApplier<'_> {
     /// Records an attempt of the last replay of a dead letter that leads to this state.
     async fn replay_ended(
         &self,
-        letter: LetterRow,
+        letter: LockedLetter,
         becomes: LetterState,
         is_first: bool,
     ) -> Result<(), ApplyError> {
@@ -285,7 +285,7 @@ impl UnitApplier<'_> {
     /// Returns what an action does to a dead letter, or the state that does not allow it.
     pub(super) async fn change_of(
         &self,
-        letter: LetterRow,
+        letter: LockedLetter,
         action: LetterAction,
     ) -> Result<Result<LetterChange, LetterState>, ApplyError> {
         let replay = if action.depends_on_replay(letter.state) {
@@ -299,7 +299,7 @@ impl UnitApplier<'_> {
     /// Writes the change of a dead letter. Its order has to be locked.
     pub(super) async fn change_letter(
         &mut self,
-        letter: LetterRow,
+        letter: LockedLetter,
         change: LetterChange,
         at: Millis,
     ) -> Result<(), ApplyError> {
@@ -329,7 +329,7 @@ impl UnitApplier<'_> {
     pub(super) async fn forget(&mut self, number: i64) -> Result<(), ApplyError> {
         let sql = format!("DELETE FROM dead_letters l WHERE l.delivery = $1 RETURNING {LETTER}");
         let Some(row) = self.find(&sql, &[&number]).await? else { return Ok(()) };
-        let letter = LetterRow::read(&row)?;
+        let letter = LockedLetter::read(&row)?;
         self.run("DELETE FROM letter_words WHERE delivery = $1", &[&number]).await?;
         self.update_group(letter.grouping, |group| group.left(letter.state)).await
     }

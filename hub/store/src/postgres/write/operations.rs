@@ -6,7 +6,7 @@ use seawall_hub_core::domain::operation::{Operation, OperationId, OperationProgr
 use seawall_hub_core::port::store::{BulkItem, OperationStep, OperationTransition, ReplayChange, StoreError};
 
 use super::applier::{ApplyError, UnitApplier};
-use super::letters::LetterRow;
+use super::letters::LockedLetter;
 use crate::postgres::rows::{Columns, OPERATION, operation, small};
 use crate::postgres::text::stored;
 use crate::record::{bulk_action_to_row, filter_to_text};
@@ -100,7 +100,7 @@ impl UnitApplier<'_> {
         }
         self.lock_orders_of(&dead, &new).await?;
         let letters = self.letters(&dead).await?;
-        let mut letters: BTreeMap<i64, LetterRow> =
+        let mut letters: BTreeMap<i64, LockedLetter> =
             letters.into_iter().map(|letter| (letter.number, letter)).collect();
         let operation = self.operation(step.operation).await?;
         if operation.run != OperationState::Running {
@@ -141,7 +141,7 @@ impl UnitApplier<'_> {
     /// Applies one item. Returns false if somebody else has changed its dead letter.
     async fn apply_item(
         &mut self,
-        letter: LetterRow,
+        letter: LockedLetter,
         item: &BulkItem,
         step: &OperationStep,
         operation: i64,
