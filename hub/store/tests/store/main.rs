@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod place;
+#[path = "../postgres/mod.rs"]
+mod postgres_server;
 mod retention;
 #[path = "../suite/mod.rs"]
 mod suite;

@@ -148,5 +148,5 @@ pub(crate) async fn hub_12_dead_letters_are_counted_by_age<F: StoreFactory>() {
     let health = store.health();
     assert!(!health.full && health.failed == 0 && health.refused == 0);
     let free = health.free_bytes;
-    assert_eq!(free.is_some_and(|free| free > 0), F::CAPABILITIES.durable, "free space of a disk");
+    assert_eq!(free.is_some_and(|free| free > 0), F::CAPABILITIES.local_disk, "free space of a disk");
 }

@@ -36,8 +36,8 @@ pub(crate) trait StoreFactory: Send + Sync + Sized + 'static {
 pub(crate) struct Capabilities {
     /// Several processes may have it open.
     pub(crate) many_processes: bool,
-    /// It is on a disk.
-    pub(crate) durable: bool,
+    /// It is on a disk of this machine, whose room it knows.
+    pub(crate) local_disk: bool,
     /// Words are found without their diacritics.
     pub(crate) full_text: bool,
 }
@@ -47,7 +47,8 @@ pub(crate) struct SqliteFactory(TempDir);
 
 impl StoreFactory for SqliteFactory {
     type Store = Sqlite;
-    const CAPABILITIES: Capabilities = Capabilities { many_processes: false, durable: true, full_text: true };
+    const CAPABILITIES: Capabilities =
+        Capabilities { many_processes: false, local_disk: true, full_text: true };
 
     async fn create() -> Self {
         SqliteFactory(TempDir::new().unwrap())
@@ -64,7 +65,7 @@ pub(crate) struct MemoryFactory(MemoryPlace);
 impl StoreFactory for MemoryFactory {
     type Store = MemoryStore;
     const CAPABILITIES: Capabilities =
-        Capabilities { many_processes: false, durable: false, full_text: false };
+        Capabilities { many_processes: false, local_disk: false, full_text: false };
 
     async fn create() -> Self {
         // As with files, no two places have the same id.
@@ -93,7 +94,8 @@ impl PostgresFactory {
 
 impl StoreFactory for PostgresFactory {
     type Store = Postgres;
-    const CAPABILITIES: Capabilities = Capabilities { many_processes: false, durable: true, full_text: true };
+    const CAPABILITIES: Capabilities =
+        Capabilities { many_processes: false, local_disk: false, full_text: true };
 
     async fn create() -> Self {
         // The server is started, and the database made, by programs that are waited for.
