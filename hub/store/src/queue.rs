@@ -183,18 +183,6 @@ impl<J: Job> WriteQueue<J> {
         }
     }
 
-    /// Takes out the jobs of these lanes that have waited too long.
-    pub(crate) fn take_overdue(&self, lanes: [WritePriority; 2], is_overdue: impl Fn(&J) -> bool) -> Vec<J> {
-        let mut state = self.lock();
-        let mut overdue = Vec::new();
-        for lane in lanes {
-            let lane = &mut state.lanes[lane as usize];
-            let count = lane.iter().take_while(|job| is_overdue(job)).count();
-            overdue.extend(lane.drain(..count));
-        }
-        overdue
-    }
-
     /// Returns the length of each lane.
     pub(crate) fn waiting(&self) -> [usize; LANES] {
         self.lock().lanes.each_ref().map(VecDeque::len)

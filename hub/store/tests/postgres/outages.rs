@@ -47,9 +47,9 @@ async fn hub_15_nothing_is_lost_or_repeated_when_the_server_is_killed() {
         let server = server.clone();
         blocking(move || {
             if round % 2 == 0 {
-                server.control().kill().unwrap()
+                server.control().kill().unwrap();
             } else {
-                server.control().stop().unwrap()
+                server.control().stop().unwrap();
             }
             server.control().start().unwrap();
         })

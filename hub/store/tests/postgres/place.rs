@@ -74,7 +74,7 @@ impl Promises {
             Ok(_) => Promise::Stored,
             Err(StoreError::Unavailable { sent: false }) => Promise::NotStored,
             Err(StoreError::Unavailable { sent: true }) => Promise::Unknown,
-            Err(error) => panic!("{name}: {error:?}"),
+            Err(error) => unreachable!("{name}: {error:?}"),
         };
         self.0.insert(name, promise);
     }

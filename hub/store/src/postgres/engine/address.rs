@@ -63,7 +63,7 @@ impl Address {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match name {
                 "sslmode" => {
-                    tls.mode = TlsMode::of(value).ok_or_else(|| refused("its `sslmode` is unknown"))?
+                    tls.mode = TlsMode::of(value).ok_or_else(|| refused("its `sslmode` is unknown"))?;
                 }
                 "sslrootcert" => tls.root = Some(decoded(value)),
                 "sslcert" => tls.certificate = Some(decoded(value)),

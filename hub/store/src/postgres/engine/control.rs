@@ -118,7 +118,7 @@ impl Control {
                     self.session = Some(session);
                 }
                 Err(error) => {
-                    self.start.connector.telemetry.not_connected(&self.start.connector.address, &error)
+                    self.start.connector.telemetry.not_connected(&self.start.connector.address, &error);
                 }
             }
         }

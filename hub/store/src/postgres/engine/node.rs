@@ -188,7 +188,8 @@ async fn rivals(session: &Session) -> Result<Vec<Rival>, Error> {
         let free = "SELECT pg_try_advisory_xact_lock($1, $2)";
         let free = session.find(free, &[&NAMESPACE, &locks::of_node(epoch)]).await?;
         let is_free = free.is_some_and(|row| row.get(0));
-        if !is_over && !(is_free && missed) {
+        let is_gone = is_over || is_free && missed;
+        if !is_gone {
             let (name, until, seen) = (row.get("name"), row.get("until"), row.get("seen"));
             rivals.push(Rival { epoch, name, until, seen });
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
 
 use super::fault;
 use super::locks::{NAMESPACE, STARTING};
@@ -29,7 +30,7 @@ const POLLS_MAX: u32 = 300;
 
 /// Brings the database to the current schema. Several may do so at once: one does it, and the others wait for that one.
 pub(in crate::postgres) async fn migrate(session: &Session) -> Result<(), OpenError> {
-    let failed = |error: Error| OpenError(format!("can't prepare the database: {}", fault::text(&error)));
+    let failed = |error: Error| unprepared(&error);
     lock_start(session).await?;
     let done = apply_steps(session).await;
     match done {
@@ -47,7 +48,7 @@ pub(in crate::postgres) async fn migrate(session: &Session) -> Result<(), OpenEr
 /// A session that waits for a lock holds a snapshot, which other sessions may have to wait for: two starts would then wait for
 /// each other.
 pub(in crate::postgres) async fn lock_start(session: &Session) -> Result<(), OpenError> {
-    let failed = |error: Error| OpenError(format!("can't prepare the database: {}", fault::text(&error)));
+    let failed = |error: Error| unprepared(&error);
     for _ in 0..POLLS_MAX {
         begin(session).await.map_err(failed)?;
         let locked = session.find("SELECT pg_try_advisory_xact_lock($1, $2)", &[&NAMESPACE, &STARTING]).await;
@@ -61,31 +62,36 @@ pub(in crate::postgres) async fn lock_start(session: &Session) -> Result<(), Ope
 }
 
 pub(in crate::postgres) async fn apply_steps(session: &Session) -> Result<(), OpenError> {
-    let failed = |error: Error| OpenError(format!("can't prepare the database: {}", fault::text(&error)));
-    let version = version(session).await.map_err(failed)?;
+    let version = version(session).await.map_err(|error| unprepared(&error))?;
     if version > 0 {
         check_program(session).await?;
     }
     for (step, sql) in (1_i32..).zip(STEPS).skip(usize::try_from(version).unwrap_or(0)) {
-        if step == 1 {
-            session.run_text(VERSIONS).await.map_err(failed)?;
-        }
-        session.run_text(sql).await.map_err(|error| match error.code() {
-            Some(code) if *code == tokio_postgres::error::SqlState::DUPLICATE_TABLE => OpenError(format!(
-                "the database has tables of another program ({}); use one of its own for the hub",
-                fault::text(&error)
-            )),
-            Some(code) if *code == tokio_postgres::error::SqlState::INSUFFICIENT_PRIVILEGE => {
-                OpenError(format!(
-                    "the hub may not create its tables ({}); make its role the owner of the database",
-                    fault::text(&error)
-                ))
-            }
-            _ => failed(error),
-        })?;
-        session.run("INSERT INTO seawall_schema (version) VALUES ($1)", &[&step]).await.map_err(failed)?;
+        apply_step(session, step, sql).await.map_err(|error| unprepared(&error))?;
     }
     Ok(())
+}
+
+async fn apply_step(session: &Session, step: i32, sql: &str) -> Result<(), Error> {
+    if step == 1 {
+        session.run_text(VERSIONS).await?;
+    }
+    session.run_text(sql).await?;
+    session.run("INSERT INTO seawall_schema (version) VALUES ($1)", &[&step]).await.map(drop)
+}
+
+/// Says why the tables could not be made, and what to do.
+fn unprepared(error: &Error) -> OpenError {
+    let text = fault::text(error);
+    match error.code() {
+        Some(code) if *code == SqlState::DUPLICATE_TABLE => OpenError(format!(
+            "the database has tables of another program ({text}); use one of its own for the hub"
+        )),
+        Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => OpenError(format!(
+            "the hub may not create its tables ({text}); make its role the owner of the database"
+        )),
+        _ => OpenError(format!("can't prepare the database: {text}")),
+    }
 }
 
 /// Returns the version of the database; 0 if it is empty.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seawall::{Clock, Tick};
+use seawall::Tick;
 use seawall_hub_core::port::store::StoreError;
 use tokio::time::sleep;
 use tokio_postgres::Error;
@@ -43,7 +43,6 @@ pub(in crate::postgres) struct Transactor {
     slot: i16,
     /// The number of the last transaction. None is used twice.
     number: i64,
-    clock: Clock,
 }
 
 /// Why a transaction has no result.
@@ -75,7 +74,7 @@ enum Applied<T> {
 
 impl Transactor {
     pub(in crate::postgres) fn new(link: Link, node: Arc<Node>, slot: i16) -> Self {
-        Transactor { link, node, slot, number: 0, clock: Clock::system() }
+        Transactor { link, node, slot, number: 0 }
     }
 
     /// Runs the work in a transaction, and again if others were in the way or the connection was lost, until the database has
@@ -154,11 +153,6 @@ impl Transactor {
             }
         }
         Err(TransactError::Away { sent: true })
-    }
-
-    /// Returns the time, for deadlines.
-    pub(in crate::postgres) fn now(&self) -> Tick {
-        self.clock.precise()
     }
 }
 
