@@ -18,6 +18,7 @@ pub(crate) mod races;
 pub(crate) mod races_admin;
 pub(crate) mod registry;
 pub(crate) mod retention;
+pub(crate) mod texts;
 pub(crate) mod units;
 
 pub(crate) use factory::{Capabilities, MemoryFactory, PostgresFactory, SqliteFactory, StoreFactory};
@@ -68,6 +69,10 @@ macro_rules! conformance {
                 hub_9_an_event_from_the_future_keeps_no_other,
                 hub_9_what_comes_between_keeps_an_event,
                 hub_9_audit_and_keys_go_by_their_age);
+            $crate::suite::conformance!(@ $factory, texts:
+                hub_14_texts_of_deliveries_come_back,
+                hub_14_texts_of_dead_letters_come_back,
+                hub_14_texts_of_people_come_back);
             $crate::suite::conformance!(@ $factory, races:
                 hub_14_two_claimers_get_different_deliveries,
                 hub_14_of_two_replays_and_of_two_versions_one_succeeds);
