@@ -13,7 +13,7 @@ use seawall_hub_core::port::store::{CommitResult, IdempotencyRecord, NewDelivery
 use super::*;
 use crate::postgres::write::set_based::{ADD_EVENTS, CLAIM_KEYS};
 
-fn event(id: &str, source: &str) -> Arc<Event> {
+pub(in crate::postgres) fn event(id: &str, source: &str) -> Arc<Event> {
     Arc::new(Event {
         id: id.into(),
         kind: EventType::new("order.created").unwrap(),

@@ -4,7 +4,7 @@
 //! function says. It then names the statements that it has proved, and fails if one of them was not run.
 
 mod deliveries;
-mod events;
+pub(super) mod events;
 mod orders;
 mod restart;
 
