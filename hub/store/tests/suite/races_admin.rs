@@ -166,29 +166,32 @@ pub(crate) async fn hub_3_of_two_units_under_one_key_one_is_applied<F: StoreFact
     let place = F::create().await;
     let stores = two_handles(&place).await;
     for round in 0..ROUNDS {
-        let keyed = |id: &str, fingerprint| {
-            let record = IdempotencyRecord {
-                scope: "events",
-                key: format!("key-{round}"),
-                fingerprint: [fingerprint; 32],
-                note: id.into(),
-                at: NOW,
-            };
-            unit([Change::ClaimKey(record), Change::AddEvent(event(id), vec![queued()])])
+        let keyed = |scope, note: &str, fingerprint, change| {
+            let (key, note) = (format!("key-{round}"), note.to_owned());
+            let record = IdempotencyRecord { scope, key, fingerprint: [fingerprint; 32], note, at: NOW };
+            unit([Change::ClaimKey(record), change])
         };
-        let (one, two) = (format!("one-{round}"), format!("two-{round}"));
+        let names = [format!("one-{round}"), format!("two-{round}")];
         // Every other time both ask for the same.
-        let other = if round % 2 == 0 { 7 } else { 8 };
-        let outcomes = race(&stores, keyed(&one, 7), keyed(&two, other)).await;
-        let (stored, asked) = if outcomes[0].is_ok() { (&one, 7) } else { (&two, other) };
-        let (made, refused) = one_succeeds(outcomes);
-        let applied = StoreError::AlreadyApplied {
-            fingerprint: [asked; 32],
-            note: stored.clone(),
-            deliveries: made.names(),
-        };
-        assert_eq!(refused, applied);
+        let asked = [7, if round % 2 == 0 { 7 } else { 8 }];
+        for scope in ["events", "services"] {
+            let change = |turn: usize| match scope {
+                "events" => Change::AddEvent(event(&names[turn]), vec![queued()]),
+                _ => Change::PutService(service(&names[turn], 1)),
+            };
+            let [first, other] = [0, 1].map(|turn| keyed(scope, &names[turn], asked[turn], change(turn)));
+            let outcomes = race(&stores, first, other).await;
+            let first = usize::from(outcomes[0].is_err());
+            let (made, refused) = one_succeeds(outcomes);
+            let applied = StoreError::AlreadyApplied {
+                fingerprint: [asked[first]; 32],
+                note: names[first].clone(),
+                deliveries: made.names(),
+            };
+            assert_eq!(refused, applied);
+        }
     }
+    assert_eq!(stores[0].registered().await.unwrap().services.len() as u64, ROUNDS);
     let events = stores[0].events(EventFilter::default(), ALL).await.unwrap().items;
     assert_eq!(events.len() as u64, ROUNDS);
 }
@@ -238,6 +241,7 @@ pub(crate) async fn hub_6_a_dead_letter_that_joins_while_the_last_one_leaves_has
             outcome.unwrap();
         }
         last = next;
+        assert_eq!(letters(&stores[0]).await.len(), 1, "round {round}");
         assert_counts_are_right(&stores[0]).await;
     }
     for round in 0..ROUNDS {
