@@ -10,7 +10,7 @@ use seawall_hub_core::port::store::{
 
 use super::deliveries::{attempts, whole};
 use super::events::event_of;
-use super::search::{Search, SortOrder};
+use super::search::{LetterSearch, ScanDirection};
 use super::{limit, page_start, read_all, read_one};
 use crate::postgres::engine::session::Session;
 use crate::postgres::rows::{self, Columns, EVENT, REQUEST, ReadError, STORED};
@@ -101,8 +101,8 @@ pub(in crate::postgres) async fn dead_letters(
     filter: &LetterFilter,
     page: PageRequest,
 ) -> Result<DeadLetterPage, ReadError> {
-    let search = Search::new(session, filter).await?;
-    let numbers = search.numbers(session, SortOrder::Newest, page_start(page), page.size).await?;
+    let search = LetterSearch::new(session, filter).await?;
+    let numbers = search.numbers(session, ScanDirection::Newest, page_start(page), page.size).await?;
     let sql = format!(
         "SELECT {STORED}, {DEAD} FROM {DEAD_FROM} WHERE l.delivery = ANY ($1) ORDER BY l.delivery DESC"
     );
@@ -116,7 +116,7 @@ pub(in crate::postgres) async fn count_letters(
     filter: &LetterFilter,
     most: u64,
 ) -> Result<MatchCount, ReadError> {
-    let count = Search::new(session, filter).await?.count(session, most).await?;
+    let count = LetterSearch::new(session, filter).await?.count(session, most).await?;
     Ok(MatchCount { count, all: count < most, unindexed: unindexed(session, filter).await? })
 }
 
@@ -135,8 +135,8 @@ pub(in crate::postgres) async fn letters_behind(
     behind: u64,
     most: usize,
 ) -> Result<DeadLetterBatch, ReadError> {
-    let search = Search::new(session, filter).await?;
-    let numbers = search.numbers(session, SortOrder::Oldest, behind.cast_signed(), most).await?;
+    let search = LetterSearch::new(session, filter).await?;
+    let numbers = search.numbers(session, ScanDirection::Oldest, behind.cast_signed(), most).await?;
     let together = together(session, &numbers).await?;
     let more = together.len() < numbers.len() || numbers.len() >= most;
     let last = together.last().map_or(behind, |last| last.cast_unsigned());

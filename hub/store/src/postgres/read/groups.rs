@@ -26,7 +26,7 @@ const GROUP_FROM: &str = "letter_groups g LEFT JOIN LATERAL (
              ORDER BY l.delivery DESC LIMIT 1) newest
          JOIN deliveries d ON d.number = newest.delivery) sample ON true";
 
-/// Reads [`GROUP`].
+/// Reads the columns of [`GROUP`].
 fn group_row(columns: &mut Columns<'_>) -> Result<LetterGroup, UnreadableRow> {
     columns.skip();
     Ok(LetterGroup {

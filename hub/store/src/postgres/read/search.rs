@@ -25,20 +25,20 @@ const MATCHES_MERGED: usize = 2_000;
 
 /// The end of the list that comes first.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SortOrder {
+pub(super) enum ScanDirection {
     Newest,
     Oldest,
 }
 
 /// A search for dead letters.
-pub(super) struct Search {
-    plan: SearchPlan,
+pub(super) struct LetterSearch {
+    route: SearchRoute,
     /// The conditions on each row `l`. The position is `$1` and the limit `$2`.
     conditions: Conditions,
 }
 
 /// Where the dead letters of a search are found. The texts are placeholders of values.
-enum SearchPlan {
+enum SearchRoute {
     /// Nothing can match.
     Nothing,
     /// All rows, one after the other.
@@ -49,9 +49,9 @@ enum SearchPlan {
     Groups(String, String),
 }
 
-impl Search {
+impl LetterSearch {
     pub(super) async fn new(session: &Session, filter: &LetterFilter) -> Result<Self, ReadError> {
-        let mut search = Search { plan: SearchPlan::All, conditions: Conditions::behind(2) };
+        let mut search = LetterSearch { route: SearchRoute::All, conditions: Conditions::behind(2) };
         let conditions = &mut search.conditions;
         conditions.ask("l.at >= ?", filter.since.map(|since| since.0));
         conditions.ask("l.at < ?", filter.before.map(|before| before.0));
@@ -78,13 +78,13 @@ impl Search {
         match (groups, by_words) {
             (Some(groups), _) if groups.is_empty() => return Ok(search.without_result()),
             (Some(groups), None) if groups.len() <= GROUPS_MERGED && !is_narrow => {
-                search.plan = SearchPlan::Groups(conditions.add(groups), conditions.add(states));
+                search.route = SearchRoute::Groups(conditions.add(groups), conditions.add(states));
                 return Ok(search);
             }
             (groups, query) => {
                 conditions.ask("l.grouping = ANY (?)", groups);
                 if let Some(query) = query {
-                    search.plan = SearchPlan::Words(conditions.add(query));
+                    search.route = SearchRoute::Words(conditions.add(query));
                 }
             }
         }
@@ -93,28 +93,28 @@ impl Search {
     }
 
     fn without_result(self) -> Self {
-        Search { plan: SearchPlan::Nothing, ..self }
+        LetterSearch { route: SearchRoute::Nothing, ..self }
     }
 
     /// Returns the query for the matches beyond `$1`, at most `$2` of them; `None` if nothing can match.
-    pub(super) fn sql(&self, first: SortOrder) -> Option<String> {
+    pub(super) fn sql(&self, first: ScanDirection) -> Option<String> {
         let (beyond, order) = match first {
-            SortOrder::Newest => ("<", "DESC"),
-            SortOrder::Oldest => (">", "ASC"),
+            ScanDirection::Newest => ("<", "DESC"),
+            ScanDirection::Oldest => (">", "ASC"),
         };
         let asked = self.conditions.sql();
-        match &self.plan {
-            SearchPlan::Nothing => None,
-            SearchPlan::All => Some(format!(
+        match &self.route {
+            SearchRoute::Nothing => None,
+            SearchRoute::All => Some(format!(
                 "SELECT l.delivery FROM dead_letters l WHERE l.delivery {beyond} $1{asked} ORDER BY l.delivery {order} LIMIT $2"
             )),
-            SearchPlan::Words(query) => Some(format!(
+            SearchRoute::Words(query) => Some(format!(
                 "SELECT l.delivery FROM (SELECT delivery, words FROM letter_words WHERE delivery {beyond} $1
                      ORDER BY delivery {order} OFFSET 0) w
                  JOIN dead_letters l ON l.delivery = w.delivery
                  WHERE w.words @@ {query}::text::tsquery{asked} ORDER BY w.delivery {order} LIMIT $2"
             )),
-            SearchPlan::Groups(groups, states) => Some(format!(
+            SearchRoute::Groups(groups, states) => Some(format!(
                 "SELECT found.delivery FROM unnest({groups}::bigint[]) g (number), unnest({states}::smallint[]) s (number),
                  LATERAL (SELECT l.delivery FROM dead_letters l
                      WHERE l.grouping = g.number AND l.standing = s.number AND l.delivery {beyond} $1{asked}
@@ -128,7 +128,7 @@ impl Search {
     pub(super) async fn numbers(
         mut self,
         session: &Session,
-        first: SortOrder,
+        first: ScanDirection,
         behind: i64,
         most: usize,
     ) -> Result<Vec<i64>, ReadError> {
@@ -140,7 +140,7 @@ impl Search {
 
     /// Counts the matches, at most up to a limit.
     pub(super) async fn count(mut self, session: &Session, most: u64) -> Result<u64, ReadError> {
-        let Some(sql) = self.sql(SortOrder::Newest) else { return Ok(0) };
+        let Some(sql) = self.sql(ScanDirection::Newest) else { return Ok(0) };
         self.conditions.set(&[i64::MAX, i64::try_from(most).unwrap_or(i64::MAX)]);
         let sql = format!("SELECT count(*) FROM ({sql}) found");
         let count = session.find(&sql, &self.conditions.params()).await?;

@@ -20,7 +20,7 @@ pub(in crate::postgres) const STORED: &str = "d.number, d.era, e.id, e.source, e
 pub(in crate::postgres) const REQUEST: &str =
     r"d.request, CASE WHEN substr(d.request, 1, 1) = '\x01'::bytea THEN e.payload END";
 
-/// Reads [`STORED`].
+/// Reads the columns of [`STORED`].
 pub(in crate::postgres) fn stored_delivery(
     columns: &mut Columns<'_>,
 ) -> Result<StoredDelivery, UnreadableRow> {
@@ -88,7 +88,7 @@ fn progress(columns: &mut Columns<'_>) -> Result<Progress, UnreadableRow> {
 pub(in crate::postgres) const FACTS: &str = "p.number, p.state, p.epoch, p.due, p.touched, p.accepted, p.counted, p.failures, \
     p.panics, p.reason, d.ordering IS NOT NULL, d.replay_of IS NOT NULL, p.crashes, p.against, p.step, p.starts";
 
-/// Reads [`FACTS`].
+/// Reads the columns of [`FACTS`].
 pub(in crate::postgres) fn facts(columns: &mut Columns<'_>) -> Result<DeliveryFacts, UnreadableRow> {
     columns.skip();
     Ok(DeliveryFacts {

@@ -1,4 +1,4 @@
-//! Events.
+//! The rows of events.
 
 use seawall_hub_core::domain::event::Event;
 use seawall_hub_core::domain::event_type::EventType;
@@ -9,7 +9,7 @@ use crate::record::UnreadableRow;
 /// The columns of the event `e`.
 pub(in crate::postgres) const EVENT: &str = "e.number, e.id, e.kind, e.source, e.payload, e.fingerprint, e.accepted, e.trace, e.considered, e.filtered";
 
-/// Reads [`EVENT`].
+/// Reads the columns of [`EVENT`].
 pub(in crate::postgres) fn event(columns: &mut Columns<'_>) -> Result<Event, UnreadableRow> {
     columns.skip();
     Ok(Event {

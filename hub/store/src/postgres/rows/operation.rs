@@ -1,4 +1,4 @@
-//! Bulk operations.
+//! The rows of bulk operations.
 
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::operation::{Operation, OperationId, OperationProgress};
@@ -10,7 +10,7 @@ use crate::record::{self, UnreadableRow, UnreadableValue};
 pub(in crate::postgres) const OPERATION: &str = "number, era, task, plan, filter, most, total, run, \
     why, failed_delivery, begun, skipped, tried, faltered, delivered, failed, cursor, looked, who, reason, began, changed, ended";
 
-/// Reads [`OPERATION`].
+/// Reads the columns of [`OPERATION`].
 pub(in crate::postgres) fn operation(columns: &mut Columns<'_>) -> Result<Operation, UnreadableRow> {
     let (number, era) = (columns.number()?, columns.number()?);
     Ok(Operation {
