@@ -43,6 +43,9 @@ pub(in crate::postgres) struct Transactor {
     slot: i16,
     /// The number of the last transaction. None is used twice.
     number: i64,
+    /// Whether it takes every COMMIT without an answer for one that failed: a mistake that a test has to find.
+    #[cfg(test)]
+    forgets: bool,
 }
 
 /// Why a transaction has no result.
@@ -74,7 +77,14 @@ enum Applied<T> {
 
 impl Transactor {
     pub(in crate::postgres) fn new(link: Link, node: Arc<Node>, slot: i16) -> Self {
-        Transactor { link, node, slot, number: 0 }
+        Transactor {
+            link,
+            node,
+            slot,
+            number: 0,
+            #[cfg(test)]
+            forgets: false,
+        }
     }
 
     /// Runs the work in a transaction, and again if others were in the way or the connection was lost, until the database has
@@ -130,6 +140,10 @@ impl Transactor {
 
     /// Finds out whether the last transaction was committed.
     async fn took_place(&mut self, since: Tick, node: NodeId) -> Result<bool, TransactError> {
+        #[cfg(test)]
+        if self.forgets {
+            return Ok(false);
+        }
         while !self.node.is_over(since) {
             let unknown = TransactError::Away { sent: true };
             let Some(session) = self.node.answer(since, self.link.session()).await else {
@@ -190,3 +204,6 @@ async fn apply<T>(
     };
     if roll_back(session).await.is_err() { Applied::Broken } else { applied }
 }
+
+#[cfg(test)]
+mod tests;
