@@ -11,6 +11,7 @@ use seawall_hub_core::port::store::{DeadLetterReads, EventReads, LetterAction, P
 use seawall_hub_core::service::{BulkRequest, ChangeError, OperationCommand, ReplayRequest};
 use serde_json::json;
 
+use crate::factory::{MemoryFactory, StoreFactory};
 use crate::peer::{Mood, WELL, says};
 use crate::scene::{Scene, USUAL, billing, everything};
 use crate::time::{Timed, on_all_stores};
@@ -44,6 +45,28 @@ async fn dead_letters(scene: &Scene<impl Timed>, count: usize) -> Vec<DeliveryId
     scene.peer.forget();
     scene.peer.feel(WELL);
     all
+}
+
+/// HUB-6: an operation takes the dead letters that existed when it started. A replay that failed in the same millisecond used to
+/// be taken once more.
+#[tokio::test(start_paused = true)]
+async fn hub_6_a_replay_that_fails_as_its_operation_starts_is_not_taken_again() {
+    let scene = Scene::new(&MemoryFactory::create().await, USUAL, everything()).await;
+    scene
+        .play(async {
+            let all = dead_letters(&scene, 3).await;
+            scene.peer.feel(says(422));
+            // Under paused time the replays fail before the clock moves on.
+            let work =
+                scene.hub.dead_letters.start_operation(&scene.cx(), &replay(1_000, &[])).await.unwrap();
+            let done = scene.until_operation(work.id, |operation| operation.run.has_ended()).await;
+            assert_eq!((done.run, done.progress.begun, done.progress.failed), (OperationState::Done, 3, 3));
+            assert_eq!(states(&scene, &all).await, BTreeMap::from([(LetterState::FailedAgain, 3)]));
+            let letters = scene.hub.dead_letters.preview(&replay(1, &[]).task, LetterFilter::default()).await;
+            let open = letters.unwrap().sample;
+            assert!(open.iter().any(|letter| letter.at == done.began), "one failed in that millisecond");
+        })
+        .await;
 }
 
 async fn states(scene: &Scene<impl Timed>, all: &[DeliveryId]) -> BTreeMap<LetterState, usize> {

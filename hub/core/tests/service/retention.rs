@@ -5,6 +5,8 @@ use std::time::Duration;
 use seawall::millis;
 use seawall_hub_core::domain::delivery::DeliveryState;
 use seawall_hub_core::domain::retention::Retention;
+use seawall_hub_core::port::store::{EventFilter, EventReads, PageRequest};
+use seawall_testkit::until;
 use serde_json::json;
 
 use crate::scene::{Scene, USUAL, everything};
@@ -33,7 +35,14 @@ async fn hub_9_events_come_in_while_old_ones_go<F: Timed>() {
                 }
                 new
             });
-            assert!(pruned.unwrap().events >= 299);
+            pruned.unwrap();
+            // On a busy machine the hub prunes a part of them by itself. The newest delivery is never pruned.
+            let page = PageRequest { from: None, size: 700 };
+            until("the old events are pruned", async || {
+                let events = scene.store.events(EventFilter::default(), page).await.unwrap().items;
+                events.iter().filter(|event| event.id.starts_with("old-")).count() <= 1
+            })
+            .await;
             scene.hub.ops.keep_for(Retention::default());
             assert_eq!(new.len(), 300);
             assert_eq!(scene.hub.ops.prune().await.unwrap().events, 0, "what is new stays");

@@ -214,7 +214,7 @@ impl MemoryApplier<'_> {
         let of_rule = self.tables.deliveries.values().filter(|row| row.rule.0 == *rule);
         let orders: BTreeSet<String> = of_rule.filter_map(|row| row.order.clone()).collect();
         for key in orders {
-            if let Some(next) = self.tables.order(rule, &key).next() {
+            if let Some(next) = self.tables.order(rule, &key).next_when_released() {
                 self.tables.set_state(next, StoredState::Queued);
             }
         }

@@ -67,6 +67,7 @@ impl Tables {
             && filter.group.is_none_or(|fingerprint| fingerprint == group.fingerprint)
             && filter.since.is_none_or(|since| letter.at >= since)
             && filter.before.is_none_or(|before| letter.at < before)
+            && filter.up_to.is_none_or(|last| number <= last)
             && (filter.ids.is_empty() || filter.ids.contains(&self.id(number)))
             && !filter.except.contains(&failure.service)
             && filter.within.services.as_ref().is_none_or(|services| services.contains(&failure.service))

@@ -56,6 +56,7 @@ impl Search {
         let mut search = Search { way: SearchPlan::All, conditions: Vec::new(), values: Vec::new() };
         search.ask("l.at >= ?", filter.since.map(|since| Sql::from(since.0)));
         search.ask("l.at < ?", filter.before.map(|before| Sql::from(before.0)));
+        search.ask("l.delivery <= ?", filter.up_to.map(|number| Sql::from(number.cast_signed())));
         // A name of another database has a number that somebody else has here.
         let database = database(connection)?;
         let ids = (!filter.ids.is_empty()).then(|| {

@@ -116,6 +116,7 @@ pub(crate) fn takes(filter: &LetterFilter, dead: &DeadLetter) -> bool {
         && filter.group.is_none_or(|group| group == dead.group)
         && filter.since.is_none_or(|since| dead.at >= since)
         && filter.before.is_none_or(|before| dead.at < before)
+        && filter.up_to.is_none_or(|last| kept.id.number <= last)
         && filter.text.as_ref().is_none_or(|word| text.contains(word.as_str()))
         && (filter.ids.is_empty() || filter.ids.contains(&kept.id))
         && filter.within.services.as_ref().is_none_or(|seen| seen.contains(&kept.service))
@@ -146,6 +147,7 @@ pub(crate) fn any_filter(dice: &mut Dice, all: &[DeliveryId], groups: &[Fingerpr
             .collect(),
         since,
         before,
+        up_to: dice.maybe(all).map(|id| id.number),
         text: dice.maybe(&WORDS).map(Into::into),
         ids: ids.filter(|_| dice.below(2) == 0).unwrap_or_default(),
         except: Vec::new(),

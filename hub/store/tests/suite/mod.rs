@@ -42,6 +42,7 @@ macro_rules! conformance {
                 hub_5_deliveries_with_one_key_go_one_after_the_other,
                 hub_5_a_dead_letter_holds_its_order_until_it_is_handled,
                 hub_5_a_replay_in_another_order_releases_the_one_of_its_dead_letter,
+                hub_5_an_enabled_rule_starts_nothing_before_a_replay_that_has_failed,
                 hub_5_what_a_rule_held_is_released_in_order);
             $crate::suite::conformance!(@ $factory, letters:
                 hub_6_dead_letters_are_found_by_their_words,

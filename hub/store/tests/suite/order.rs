@@ -116,3 +116,23 @@ pub(crate) async fn hub_5_a_replay_in_another_order_releases_the_one_of_its_dead
     put(&store, Change::Replay(replay)).await.unwrap();
     assert_eq!(kept(&store, ids[1]).await.state, DeliveryState::Queued);
 }
+
+/// HUB-5. A replay that has failed holds its order with a number behind those that wait for it. When the rule was disabled and
+/// enabled, these used to overtake it.
+pub(crate) async fn hub_5_an_enabled_rule_starts_nothing_before_a_replay_that_has_failed<F: StoreFactory>() {
+    let place = F::create().await;
+    let store = place.open().await.unwrap();
+    let ids = add_all(&store, "evt", vec![ordered("a"), ordered("a")]).await.names();
+    end(&store, ids[0], holding()).await;
+    let replay = ReplayChange { dead: ids[0], new: ordered("a"), at: NOW, again: false, edited: false };
+    let replay = put(&store, Change::Replay(replay)).await.unwrap().names()[0];
+    assert_eq!(due(&store, NOW, 10).await.unwrap().len(), 1, "the replay");
+    end(&store, replay, holding()).await;
+    put(&store, Change::PutRule(Rule { enabled: false, ..rule("invoices", 1) })).await.unwrap();
+    let held =
+        add_all(&store, "held", vec![NewDelivery { initial: InitialState::Held, ..ordered("b") }]).await;
+    put(&store, Change::PutRule(rule("invoices", 2))).await.unwrap();
+    put(&store, Change::ReleaseHeld { rule: slug("invoices"), most: 10 }).await.unwrap();
+    let last = [ids[1], held.names()[0]];
+    assert_eq!(states(&store, &last).await, [DeliveryState::Blocked, DeliveryState::Queued]);
+}

@@ -115,6 +115,8 @@ pub struct LetterFilter {
     pub since: Option<Millis>,
     /// The time before which the dead letter was created.
     pub before: Option<Millis>,
+    /// The highest number of a dead letter; `None` means no bound. A bulk operation takes none that came after its start.
+    pub up_to: Option<u64>,
     /// Words that occur in the event, the errors, the responses or the names.
     pub text: Option<String>,
     /// The ids; an empty list matches all.

@@ -116,7 +116,7 @@ impl DeliveryFacts {
     }
 
     /// Returns the row after its rule was enabled. Which delivery of an order starts is decided by
-    /// [`OrderFacts::next`](super::OrderFacts::next), when none of the rule is held any more.
+    /// [`OrderFacts::next_when_released`](super::OrderFacts::next_when_released), when none of the rule is held any more.
     #[must_use]
     pub fn released(self) -> Self {
         let state = match self.state {

@@ -74,7 +74,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
         check(work)?;
         let marks = fingerprint(&format!("{:?} {:?} {:?}", work.task, work.filter, work.most));
         let began = cx.now;
-        let filter = narrowed(&work.task, work.filter.clone(), began)?;
+        let filter = self.bounded(narrowed(&work.task, work.filter.clone(), began)?).await?;
         let found = self.core.store.count_letters(filter.clone(), COUNT_MAX).await?;
         if filter.text.is_some() && found.unindexed > 0 {
             let reason = format!(
@@ -158,6 +158,15 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
         let operation = self.known(id).await?;
         info!(target: "seawall", operationId = %id, state = operation.run.word(), "[DeadLetters][Work] Success.");
         Ok(operation)
+    }
+
+    /// Bounds a filter by the newest dead letter that matches now. A time alone would not do: a replay may fail in the millisecond in
+    /// which its operation starts.
+    async fn bounded(&self, filter: LetterFilter) -> Result<LetterFilter, StoreError> {
+        let newest =
+            self.core.store.dead_letters(filter.clone(), PageRequest { from: None, size: 1 }).await?;
+        let up_to = newest.page.items.first().map_or(0, |letter| letter.delivery.id.number);
+        Ok(LetterFilter { up_to: Some(up_to), ..filter })
     }
 
     async fn known(&self, id: OperationId) -> Result<Operation, ChangeError> {

@@ -82,11 +82,12 @@ pub(crate) const RELEASE: &str = sql!(
      (SELECT number FROM deliveries WHERE rule = ?1 AND state = " HELD " ORDER BY number LIMIT ?2)"
 );
 
-/// `OrderFacts::next`, for every order of a rule that holds nothing.
+/// `OrderFacts::next_when_released`, for every order of a rule that holds nothing: the first starts if all that occupy the order are
+/// blocked. A replay that has failed holds it with a number behind those that wait for it.
 pub(crate) const START_ORDERS: &str = sql!(
     "UPDATE deliveries SET state = " QUEUED " WHERE state = " BLOCKED " AND number IN
      (SELECT min(number) FROM deliveries WHERE rule = ?1 AND ordering IS NOT NULL AND " OCCUPIES_ORDER "
-      GROUP BY ordering HAVING max(state < " BLOCKED ") = 0)"
+      GROUP BY ordering HAVING max(state <> " BLOCKED ") = 0)"
 );
 
 /// `StoredState::is_pending`, for those of a service: the claimed ones, which are few, and those that wait.
