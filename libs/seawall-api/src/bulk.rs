@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::word::words;
+use crate::word::{inline_schema, words};
 use crate::{
-    DeadLetter, DeadLetterReason, DeliveryId, Fingerprint, LetterState, Name, OperationId, ReplayMode,
-    Timestamp,
+    DeadLetter, DeliveryId, FailureFilter, LetterQuery, LetterState, OperationId, ReplayMode, Timestamp,
 };
 
 words! {
@@ -50,23 +49,10 @@ pub enum Canary {
     Stages(Vec<u32>),
 }
 
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for Canary {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Canary".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let stages = schemars::json_schema!({
-            "type": "array", "items": {"type": "integer", "format": "uint32", "minimum": 1}, "minItems": 1, "maxItems": 8,
-        });
-        schemars::json_schema!({"oneOf": [{"type": "boolean"}, stages]})
-    }
-}
+inline_schema! { Canary: {"oneOf": [
+    {"type": "boolean"},
+    {"type": "array", "items": {"type": "integer", "format": "uint32", "minimum": 1}, "minItems": 1, "maxItems": 8},
+]} }
 
 /// States of dead letters: a list, or on the way in a text with commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -95,25 +81,10 @@ impl From<&str> for LetterStates {
     }
 }
 
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for LetterStates {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "LetterStates".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "oneOf": [
-                {"type": "string", "format": "letter-states", "x-empty": "omit it for all"},
-                {"type": "array", "items": {"type": "string", "enum": LetterState::WORDS}, "x-empty": "omit it for all"},
-            ],
-        })
-    }
-}
+inline_schema! { LetterStates: {"oneOf": [
+    {"type": "string", "format": "letter-states", "x-empty": "omit it for all"},
+    {"type": "array", "items": {"type": "string", "enum": LetterState::WORDS}, "x-empty": "omit it for all"},
+]} }
 
 /// Filter for dead letters; empty for all
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -121,26 +92,13 @@ impl schemars::JsonSchema for LetterStates {
 #[cfg_attr(feature = "schema", schemars(example = serde_json::json!({"service": "billing", "status": 422})))]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterFilter {
-    /// Only for this service
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service: Option<Name>,
-    /// Only of this rule
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<Name>,
+    /// The part that all filters share.
+    #[serde(flatten)]
+    pub failure: FailureFilter,
     /// Only of the event with this id
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("x-empty" = "omit it for all")))]
     pub event: Option<String>,
-    /// Only those dead-lettered for this reason
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<DeadLetterReason>,
-    /// Only those whose last response had this status
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(range(min = 100, max = 999)))]
-    pub status: Option<u16>,
-    /// Only of this group
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<Fingerprint>,
     /// States, as a list or separated by commas; the default depends on the action
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<LetterStates>,
@@ -154,36 +112,26 @@ pub struct DeadLetterFilter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = 1_000), extend("format" = "search")))]
     pub q: Option<String>,
-    /// Only those that were replayed (true) or not (false)
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replayed: Option<bool>,
     /// Only these
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 1_000), extend("x-empty" = "omit it for all")))]
     pub ids: Option<Vec<DeliveryId>>,
 }
 
-/// A replay of many dead letters
+impl From<LetterQuery> for DeadLetterFilter {
+    /// The filter that selects what a list with this query shows.
+    fn from(query: LetterQuery) -> Self {
+        let LetterQuery { failure, event, standing, since, until, q } = query;
+        let standing = standing.as_deref().map(LetterStates::from);
+        Self { failure, event, standing, since, until, q, ids: None }
+    }
+}
+
+/// What all actions on many dead letters can be told
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(example = serde_json::json!({"filter": {"service": "billing"}, "dryRun": true})))]
 #[serde(rename_all = "camelCase")]
-pub struct ReplayManyInput {
-    /// Which dead letters
-    #[cfg_attr(feature = "schema", schemars(extend("x-required" = "a filter such as `{\"service\": \"billing\"}`, or `{}` for all")))]
-    pub filter: DeadLetterFilter,
-    /// `render`: render with the current rule; `same`: send the original request
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = "render")))]
-    pub mode: Option<ReplayMode>,
-    /// Replays per second
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000), extend("default" = 50)))]
-    pub rate_per_second: Option<u32>,
-    /// Canary stages: the next stage starts only if every replay of the previous one is delivered on the first attempt; true for [1, 10]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
-    pub canary: Option<Canary>,
+pub struct BulkOptions {
     /// Maximum number
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
@@ -195,6 +143,20 @@ pub struct ReplayManyInput {
     /// Reason, recorded in the audit log; takes precedence over `X-Seawall-Reason`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// A replay of many dead letters
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(example = serde_json::json!({"filter": {"service": "billing"}, "dryRun": true})))]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayManyInput {
+    /// Which dead letters
+    #[cfg_attr(feature = "schema", schemars(extend("x-required" = "a filter such as `{\"service\": \"billing\"}`, or `{}` for all")))]
+    pub filter: DeadLetterFilter,
+    /// How they are replayed.
+    #[serde(flatten)]
+    pub replay: ReplayGroupInput,
 }
 
 /// A replay of a group
@@ -215,17 +177,9 @@ pub struct ReplayGroupInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub canary: Option<Canary>,
-    /// Maximum number
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
-    pub max: Option<u64>,
-    /// Only return the count and a sample
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
-    pub dry_run: Option<bool>,
-    /// Reason, recorded in the audit log; takes precedence over `X-Seawall-Reason`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    /// The options.
+    #[serde(flatten)]
+    pub options: BulkOptions,
 }
 
 /// An action on many dead letters
@@ -237,17 +191,9 @@ pub struct BulkInput {
     /// Which dead letters
     #[cfg_attr(feature = "schema", schemars(extend("x-required" = "a filter such as `{\"service\": \"billing\"}`, or `{}` for all")))]
     pub filter: DeadLetterFilter,
-    /// Maximum number
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
-    pub max: Option<u64>,
-    /// Only return the count and a sample
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
-    pub dry_run: Option<bool>,
-    /// Reason, recorded in the audit log; takes precedence over `X-Seawall-Reason`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    /// The options.
+    #[serde(flatten)]
+    pub options: BulkOptions,
 }
 
 /// A purge of many dead letters

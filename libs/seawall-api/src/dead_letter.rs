@@ -202,21 +202,17 @@ pub struct EditResult {
     pub diff: Vec<Difference>,
 }
 
-/// Which dead letters are listed
+/// The part that all filters of dead letters share
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct DeadLetterQuery {
+pub struct FailureFilter {
     /// Only for this service
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Name>,
     /// Only of this rule
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Name>,
-    /// Only of the event with this id
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
-    pub event: Option<String>,
     /// Only those dead-lettered for this reason
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<DeadLetterReason>,
@@ -227,6 +223,23 @@ pub struct DeadLetterQuery {
     /// Only of this group
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Fingerprint>,
+    /// Only those that were replayed (true) or not (false)
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<bool>,
+}
+
+/// The filter of a list and of an export
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LetterQuery {
+    /// The part that all filters share.
+    #[serde(flatten)]
+    pub failure: FailureFilter,
+    /// Only of the event with this id
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+    pub event: Option<String>,
     /// Only those in these states, separated by commas: open, replaying, delivered, failedAgain, parked, deleted
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
@@ -249,9 +262,15 @@ pub struct DeadLetterQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 1_000), extend("format" = "search")))]
     pub q: Option<String>,
-    /// Only those that were replayed (true) or not (false)
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replayed: Option<bool>,
+}
+
+/// Which dead letters are listed
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DeadLetterQuery {
+    /// The filter.
+    #[serde(flatten)]
+    pub filter: LetterQuery,
     /// The page.
     #[serde(flatten)]
     pub page: PageQuery,
@@ -260,53 +279,10 @@ pub struct DeadLetterQuery {
 /// Which dead letters are exported
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
 pub struct ExportQuery {
-    /// Only for this service
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service: Option<Name>,
-    /// Only of this rule
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<Name>,
-    /// Only of the event with this id
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
-    pub event: Option<String>,
-    /// Only those dead-lettered for this reason
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<DeadLetterReason>,
-    /// Only those whose last response had this status
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(range(min = 100, max = 999)))]
-    pub status: Option<u16>,
-    /// Only of this group
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<Fingerprint>,
-    /// Only those in these states, separated by commas: open, replaying, delivered, failedAgain, parked, deleted
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(
-            regex(
-                pattern = r"^(open|replaying|delivered|failedAgain|parked|deleted)(,(open|replaying|delivered|failedAgain|parked|deleted))*$"
-            ),
-            extend("format" = "letter-states")
-        )
-    )]
-    pub standing: Option<String>,
-    /// Only those dead-lettered at this time or later
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<Timestamp>,
-    /// Only those dead-lettered before this time
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<Timestamp>,
-    /// Only those with these words in the event, errors, responses or names; quotes match a phrase
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 1_000), extend("format" = "search")))]
-    pub q: Option<String>,
-    /// Only those that were replayed (true) or not (false)
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replayed: Option<bool>,
+    /// The filter.
+    #[serde(flatten)]
+    pub filter: LetterQuery,
     /// Maximum number
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]

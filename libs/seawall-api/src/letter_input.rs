@@ -15,6 +15,16 @@ pub struct ReplayInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "render")))]
     pub mode: Option<ReplayMode>,
+    /// The options.
+    #[serde(flatten)]
+    pub options: ReplayOptions,
+}
+
+/// What a replay and an edit of one dead letter can both be told
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayOptions {
     /// Allow a second replay
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
@@ -42,13 +52,9 @@ pub struct EditInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub dry_run: Option<bool>,
-    /// Allow a second replay
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
-    pub again: Option<bool>,
-    /// Reason, recorded in the audit log; takes precedence over `X-Seawall-Reason`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    /// The options.
+    #[serde(flatten)]
+    pub options: ReplayOptions,
 }
 
 /// Changes of a request

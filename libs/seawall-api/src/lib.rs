@@ -30,14 +30,16 @@ pub use alert::{
     ConditionKind, Mute, MuteInput, Notification, NotificationKind, NotificationState, Severity,
 };
 pub use bulk::{
-    BulkInput, BulkResult, BulkTask, Canary, DeadLetterFilter, LetterStates, Operation, OperationPage,
-    OperationProgress, OperationState, Preview, PurgeInput, ReplayGroupInput, ReplayManyInput, ReplayPlan,
+    BulkInput, BulkOptions, BulkResult, BulkTask, Canary, DeadLetterFilter, LetterStates, Operation,
+    OperationPage, OperationProgress, OperationState, Preview, PurgeInput, ReplayGroupInput, ReplayManyInput,
+    ReplayPlan,
 };
 pub use channel::{AlertChannel, AlertChannelSpec, AlertChannelTested, ChannelSettings, TlsMode};
 pub use common::{Deleted, Headers, PageQuery, Policy, Reason, RequiredReason, WaitFields, WaitReason};
 pub use dead_letter::{
     DeadLetter, DeadLetterDeleted, DeadLetterPage, DeadLetterPurged, DeadLetterQuery, DeadLetterWithEvidence,
-    Difference, EditResult, ExportQuery, LetterState, ReplayMode, ReplayResult, ReplayState, SearchState,
+    Difference, EditResult, ExportQuery, FailureFilter, LetterQuery, LetterState, ReplayMode, ReplayResult,
+    ReplayState, SearchState,
 };
 pub use delivery::{
     Attempt, DeadLetterReason, Delivery, DeliveryPage, DeliveryQuery, DeliveryState, DeliveryStateFilter,
@@ -57,7 +59,7 @@ pub use group::{
     LetterCounts,
 };
 pub use key::{CreatedKey, Key, KeySpec, RotateInput, Scope};
-pub use letter_input::{EditInput, NoteInput, ReasonInput, ReplayInput, RequestEdit};
+pub use letter_input::{EditInput, NoteInput, ReasonInput, ReplayInput, ReplayOptions, RequestEdit};
 pub use ops::{
     AuditEntry, AuditPage, Health, HealthState, HealthStatus, KeyRotation, Measurement, Metric, MetricNames,
     MetricQuery, MetricTag, ServiceCircuit,

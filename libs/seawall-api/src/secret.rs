@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::word::words;
+use crate::word::{inline_schema, words};
 
 /// What the hub shows in place of a secret.
 pub const HIDDEN: &str = "…";
@@ -91,20 +91,7 @@ impl fmt::Debug for Exposed {
     }
 }
 
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for WriteOnly {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "WriteOnly".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "writeOnly": true, "minLength": 1, "description": "Write-only"})
-    }
-}
+inline_schema! { WriteOnly: {"type": "string", "writeOnly": true, "minLength": 1, "description": "Write-only"} }
 
 words! {
     /// The encoding of a signature.

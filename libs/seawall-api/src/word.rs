@@ -59,6 +59,13 @@ macro_rules! words {
             }
         }
 
+        crate::word::inline_schema! { $name: {"type": "string", "enum": Self::WORDS} }
+    )+};
+}
+
+/// Gives a type a schema that stands in place wherever the type is used.
+macro_rules! inline_schema {
+    ($name:ident: $schema:tt) => {
         #[cfg(feature = "schema")]
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -70,10 +77,11 @@ macro_rules! words {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({"type": "string", "enum": Self::WORDS})
+                schemars::json_schema!($schema)
             }
         }
-    )+};
+    };
 }
 
+pub(crate) use inline_schema;
 pub(crate) use words;

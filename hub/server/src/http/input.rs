@@ -339,7 +339,10 @@ mod tests {
         };
         assert_eq!(read(json!("open, parked")), read(json!(["open", "parked"])));
         let read = read(json!(["open"]));
-        assert_eq!((read.filter.status, read.canary), (Some(422), Some(Canary::Stages(vec![1, 2]))));
+        assert_eq!(
+            (read.filter.failure.status, read.replay.canary),
+            (Some(422), Some(Canary::Stages(vec![1, 2])))
+        );
         assert_eq!(
             problems::<BulkInput, BulkInput>(json!({})),
             ["filter: required: a filter such as `{\"service\": \"billing\"}`, or `{}` for all"]

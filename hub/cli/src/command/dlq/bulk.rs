@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 
 use clap::{Args, ValueEnum};
 use seawall_client::api::{
-    BulkInput, BulkResult, BulkTask, Canary, DeadLetterGroup, PurgeInput, ReplayInput, ReplayManyInput,
-    ReplayMode,
+    BulkInput, BulkOptions, BulkResult, BulkTask, Canary, DeadLetterGroup, PurgeInput, ReplayGroupInput,
+    ReplayInput, ReplayManyInput, ReplayMode, ReplayOptions,
 };
 use seawall_client::{ApiCall, Reply};
 
@@ -138,7 +138,8 @@ impl ReplayArgs {
                 "`{option}` applies to bulk replays; a single id is replayed immediately"
             )));
         }
-        let input = ReplayInput { mode: Some(self.mode.into()), again: Some(self.again), reason: None };
+        let options = ReplayOptions { again: Some(self.again), reason: None };
+        let input = ReplayInput { mode: Some(self.mode.into()), options };
         let call = session.hub.dead_letters().replay(&one, &input);
         let reply = session.send(self.manner.why.of(call)).await;
         let reply = reply.map_err(|failure| failure.in_options("`again: true`", "use `--again`"))?;
@@ -160,11 +161,11 @@ impl ReplayArgs {
             (false, false) => Some(Canary::Stages(self.canary)),
             (false, true) => None,
         };
-        let plan = ReplayManyInput {
+        let plan = ReplayGroupInput {
             mode: Some(self.mode.into()),
             rate_per_second: self.rate,
             canary,
-            ..ReplayManyInput::default()
+            ..ReplayGroupInput::default()
         };
         BulkJob { session, task: BulkTask::Replay, many, plan, manner: &self.manner }.run().await
     }
@@ -180,7 +181,7 @@ impl MoveArgs {
             SelectedLetters::One(id) => by_ids(&[id]),
             SelectedLetters::Many(many) => *many,
         };
-        let plan = ReplayManyInput::default();
+        let plan = ReplayGroupInput::default();
         BulkJob { session, task, many, plan, manner: &self.manner }.run().await
     }
 }
@@ -190,7 +191,7 @@ impl PurgeArgs {
         let PurgeArgs { choice, force, max, detach, why } = self;
         // `--force` is the confirmation.
         let manner = BulkArgs { max, dry_run: !force, yes: true, detach, why };
-        let (many, plan) = (choice.many(&session.clock)?, ReplayManyInput::default());
+        let (many, plan) = (choice.many(&session.clock)?, ReplayGroupInput::default());
         BulkJob { session, task: BulkTask::Purge, many, plan, manner: &manner }.run().await
     }
 }
@@ -201,7 +202,7 @@ struct BulkJob<'a> {
     task: BulkTask,
     many: BulkSelection,
     /// The replay options.
-    plan: ReplayManyInput,
+    plan: ReplayGroupInput,
     manner: &'a BulkArgs,
 }
 
@@ -237,14 +238,14 @@ impl BulkJob<'_> {
 
     /// The group of the filter, whose service the operation waits for. A key restricted to sources can't read groups.
     async fn group(&mut self) -> Result<Option<DeadLetterGroup>, CommandError> {
-        let Some(group) = &self.many.filter.group else { return Ok(None) };
+        let Some(group) = &self.many.filter.failure.group else { return Ok(None) };
         let read = self.session.hub.dead_letter_groups().get(group.as_str()).single_attempt().send().await;
         let group = match read {
             Ok(reply) => reply.into_data().group,
             Err(error) if error.status() == Some(403) => return Ok(None),
             Err(error) => return Err(self.session.failed(&error)),
         };
-        self.many.filter.service.get_or_insert_with(|| group.service.clone());
+        self.many.filter.failure.service.get_or_insert_with(|| group.service.clone());
         Ok(Some(group))
     }
 
@@ -255,13 +256,16 @@ impl BulkJob<'_> {
     fn call(&self, dry_run: bool) -> ApiCall<BulkResult> {
         let (hub, filter) = (self.session.hub.dead_letters(), self.many.filter.clone());
         let max = self.manner.max.map(NonZeroU64::get);
-        let (force, dry_run) = (Some(!dry_run), Some(dry_run));
+        let options = BulkOptions { max, dry_run: Some(dry_run), reason: None };
         match &self.task {
             BulkTask::Replay => {
-                hub.replay_many(&ReplayManyInput { filter, max, dry_run, ..self.plan.clone() })
+                let replay = ReplayGroupInput { options, ..self.plan.clone() };
+                hub.replay_many(&ReplayManyInput { filter, replay })
             }
-            BulkTask::Purge => hub.purge_many(&PurgeInput { filter, max, force, reason: None }),
-            task => hub.move_many(task, &BulkInput { filter, max, dry_run, reason: None }),
+            BulkTask::Purge => {
+                hub.purge_many(&PurgeInput { filter, max, force: Some(!dry_run), reason: None })
+            }
+            task => hub.move_many(task, &BulkInput { filter, options }),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use seawall_client::Reply;
-use seawall_client::api::{EditInput, EditResult, Headers, RequestEdit};
+use seawall_client::api::{EditInput, EditResult, Headers, ReplayOptions, RequestEdit};
 use serde_json::Value;
 
 use super::letter::differences;
@@ -45,7 +45,10 @@ pub(crate) struct Edit {
 
 impl Edit {
     pub(super) async fn run(&self, session: &Session) -> CommandResult {
-        let edit = EditInput { again: Some(self.again), ..self.changes(session).await? };
+        let edit = EditInput {
+            options: ReplayOptions { again: Some(self.again), reason: None },
+            ..self.changes(session).await?
+        };
         let seen = self.send(session, &edit, true).await?;
         let diff = differences(&seen.diff);
         if diff.is_empty() {

@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 
 use clap::Args;
 use seawall::Clock;
-use seawall_client::api::{DeadLetterQuery, ExportQuery};
+use seawall_client::api::ExportQuery;
 
 use super::letters;
 use super::selection::LetterFilterArgs;
@@ -66,23 +66,8 @@ impl Export {
     }
 
     fn query(&self, clock: &Clock) -> ExportQuery {
-        let DeadLetterQuery {
-            service, rule, event, reason, status, group, standing, since, until, q, ..
-        } = self.filter.query(clock, self.reason.as_deref());
-        ExportQuery {
-            service,
-            rule,
-            event,
-            reason,
-            status,
-            group,
-            standing,
-            since,
-            until,
-            q,
-            replayed: None,
-            max: self.max.map(NonZeroU64::get),
-        }
+        let filter = self.filter.query(clock, self.reason.as_deref());
+        ExportQuery { filter, max: self.max.map(NonZeroU64::get) }
     }
 
     fn target(&self) -> Result<Box<dyn Write>, CommandError> {

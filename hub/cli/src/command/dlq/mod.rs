@@ -122,10 +122,8 @@ impl Verb {
             }
             Verb::Note { name, text, why } => groups::note(session, &name, &text, &why).await,
             Verb::List { filter, reason, pages } => {
-                let list = |page| {
-                    dead_letters
-                        .list(&DeadLetterQuery { page, ..filter.query(&session.clock, reason.as_deref()) })
-                };
+                let filter = filter.query(&session.clock, reason.as_deref());
+                let list = |page| dead_letters.list(&DeadLetterQuery { filter: filter.clone(), page });
                 session.list(COLUMNS, &pages, list).await
             }
             Verb::Show { id, raw } => letter::show(session, &id, raw).await,

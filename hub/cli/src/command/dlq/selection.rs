@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use seawall::Clock;
-use seawall_client::api::{DeadLetterFilter, DeadLetterQuery, LetterState, LetterStates};
+use seawall_client::api::{DeadLetterFilter, FailureFilter, LetterQuery};
 use seawall_dist::Millis;
 
 use crate::command::deliveries::REASONS;
@@ -83,41 +83,21 @@ fn moment(at: SystemTime) -> String {
 
 impl LetterFilterArgs {
     /// The query of a list. `reason` is an argument, because the option of that name means the reason for a change elsewhere.
-    pub(super) fn query(&self, clock: &Clock, reason: Option<&str>) -> DeadLetterQuery {
-        DeadLetterQuery {
-            service: self.service.as_deref().map(Into::into),
-            rule: self.rule.as_deref().map(Into::into),
-            reason: reason.map(Into::into),
-            status: self.status,
+    pub(super) fn query(&self, clock: &Clock, reason: Option<&str>) -> LetterQuery {
+        LetterQuery {
+            failure: FailureFilter {
+                service: self.service.as_deref().map(Into::into),
+                rule: self.rule.as_deref().map(Into::into),
+                reason: reason.map(Into::into),
+                status: self.status,
+                group: self.group.as_deref().map(Into::into),
+                replayed: None,
+            },
             standing: Some(self.standing.join(",")).filter(|all| !all.is_empty()),
-            group: self.group.as_deref().map(Into::into),
             event: self.event.clone(),
             since: self.since.as_ref().map(|time| time.by(clock).as_str().into()),
             until: self.until.as_ref().map(|time| time.by(clock).as_str().into()),
             q: self.search.clone(),
-            ..DeadLetterQuery::default()
-        }
-    }
-
-    /// The same as the filter of a bulk operation.
-    fn filter(&self, clock: &Clock, reason: Option<&str>) -> DeadLetterFilter {
-        let states: Vec<LetterState> = self.standing.iter().map(|word| word.as_str().into()).collect();
-        let DeadLetterQuery { service, rule, reason, status, group, event, since, until, q, .. } =
-            self.query(clock, reason);
-        let standing = Some(LetterStates(states)).filter(|states| !states.0.is_empty());
-        DeadLetterFilter {
-            service,
-            rule,
-            event,
-            reason,
-            status,
-            group,
-            standing,
-            since,
-            until,
-            q,
-            replayed: None,
-            ids: None,
         }
     }
 }
@@ -159,7 +139,7 @@ impl BulkSelection {
 impl LetterSelection {
     /// One id or a filter. No selection and contradictory selections are errors.
     pub(super) fn chosen(&self, clock: &Clock) -> Result<SelectedLetters, CommandError> {
-        let filter = self.filter.filter(clock, self.cause.as_deref());
+        let filter = DeadLetterFilter::from(self.filter.query(clock, self.cause.as_deref()));
         if let Some(group) = self.ids.iter().find(|id| id.starts_with("grp_")) {
             let word = format!(
                 "`{group}` is a group, not a dead letter; select the whole group with `--group {group}`"

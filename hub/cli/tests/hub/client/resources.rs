@@ -136,7 +136,8 @@ fn api_4_what_happens_is_read_by_its_type() {
         assert_eq!((group.group.counts.open, group.sample_letter.is_some()), (1, true));
 
         let many = ReplayManyInput { filter: DeadLetterFilter::default(), ..ReplayManyInput::default() };
-        let dry = ReplayManyInput { dry_run: Some(true), ..many.clone() };
+        let mut dry = many.clone();
+        dry.replay.options.dry_run = Some(true);
         let preview = letters.replay_many(&dry).await.unwrap();
         assert!(matches!(&*preview, BulkResult::Preview(preview) if preview.count == 1));
         peer.behave(PeerBehavior::Respond(200));

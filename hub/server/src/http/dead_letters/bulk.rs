@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
-use seawall_api::{BulkInput, Canary, Preview, PurgeInput, ReplayGroupInput, ReplayManyInput};
+use seawall_api::{BulkInput, BulkOptions, Canary, Preview, PurgeInput, ReplayGroupInput, ReplayManyInput};
 use seawall_hub_core::domain::dead_letter::LetterFilter;
 use seawall_hub_core::domain::operation::{BulkAction, ReplayPlan};
 use seawall_hub_core::service::{BulkPreview, BulkRequest};
@@ -20,8 +20,7 @@ use crate::hub::Server;
 pub(in crate::http) async fn replay(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
     let mut input = Input::<ReplayManyInput>::optional(&body)?;
     filter::check(&mut input);
-    let ReplayManyInput { filter, mode, rate_per_second, canary, max, dry_run, reason } = input.finish()?;
-    let replay = ReplayGroupInput { mode, rate_per_second, canary, max, dry_run, reason };
+    let ReplayManyInput { filter, replay } = input.finish()?;
     BulkCommand::replay(replay).run(&cx, &headers, filter::to_domain(filter, &cx.caller)).await
 }
 
@@ -55,9 +54,8 @@ handlers! {
 async fn run(cx: &RequestContext, headers: &HeaderMap, body: &Bytes, action: BulkAction) -> HandlerResult {
     let mut input = Input::<BulkInput>::optional(body)?;
     filter::check(&mut input);
-    let BulkInput { filter, max, dry_run, reason } = input.finish()?;
-    let command = BulkCommand { action, max, is_dry_run: dry_run.unwrap_or(false), reason };
-    command.run(cx, headers, filter::to_domain(filter, &cx.caller)).await
+    let BulkInput { filter, options } = input.finish()?;
+    BulkCommand::new(action, options).run(cx, headers, filter::to_domain(filter, &cx.caller)).await
 }
 
 /// A bulk action that a client asks for.
@@ -80,12 +78,12 @@ impl BulkCommand {
                 Some(Canary::Stages(stages)) => stages,
             },
         };
-        BulkCommand {
-            action: BulkAction::Replay(plan),
-            max: input.max,
-            is_dry_run: input.dry_run.unwrap_or(false),
-            reason: input.reason,
-        }
+        Self::new(BulkAction::Replay(plan), input.options)
+    }
+
+    fn new(action: BulkAction, options: BulkOptions) -> Self {
+        let BulkOptions { max, dry_run, reason } = options;
+        BulkCommand { action, max, is_dry_run: dry_run.unwrap_or(false), reason }
     }
 
     /// Counts what it would change, or starts the operation.

@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
-use seawall_api::{self as wire, EditInput, RequestEdit};
+use seawall_api::{self as wire, EditInput, ReplayOptions, RequestEdit};
 use seawall_hub_core::domain::operation::ReplayMode;
 use seawall_hub_core::render::RenderedRequest;
 use seawall_hub_core::service::{EditResult, LetterEdit};
@@ -27,7 +27,7 @@ pub(super) async fn edit(cx: &RequestContext, id: &str, headers: &HeaderMap, bod
         }
         _ => {}
     }
-    let EditInput { data, request, dry_run, again, reason } = input.finish()?;
+    let EditInput { data, request, dry_run, options: ReplayOptions { again, reason } } = input.finish()?;
     let (is_dry_run, again) = (dry_run.unwrap_or(false), again.unwrap_or(false));
     let details = find(&cx.hub, &cx.caller, id).await?;
     let stored = &details.dead.delivery;

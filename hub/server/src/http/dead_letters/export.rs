@@ -37,7 +37,7 @@ pub(in crate::http) async fn export(
     QueryInput(query): QueryInput<ExportQuery>,
 ) -> HandlerResult {
     let left = query.max.unwrap_or(u64::MAX);
-    let filter = filter::of_export(query, &cx.caller)?;
+    let filter = filter::of_query(query.filter, &cx.caller)?;
     let export =
         ExportCursor { hub: cx.hub, caller: cx.caller, filter, left, next: Some(None), ids: VecDeque::new() };
     let headers = [

@@ -1,7 +1,7 @@
 //! Filters of dead letters and of their groups.
 
 use schemars::JsonSchema;
-use seawall_api::{DeadLetterFilter, DeadLetterQuery, ExportQuery, GroupQuery, LetterStates, Timestamp};
+use seawall_api::{DeadLetterFilter, FailureFilter, GroupQuery, LetterQuery, LetterStates, Timestamp};
 use seawall_hub_core::domain::dead_letter::{
     Fingerprint, GroupFilter, GroupState, LetterFilter, LetterState,
 };
@@ -34,17 +34,19 @@ fn is_contradictory(standing: Option<&LetterStates>, replayed: Option<bool>) -> 
 
 /// The filter over what the caller may see.
 pub(super) fn to_domain(filter: DeadLetterFilter, caller: &Caller) -> LetterFilter {
+    let FailureFilter { service, rule, reason, status, group, replayed } = filter.failure;
     let ids = filter.ids.unwrap_or_default();
     LetterFilter {
-        service: filter.service.as_ref().map(slug),
-        rule: filter.rule.as_ref().map(slug),
+        service: service.as_ref().map(slug),
+        rule: rule.as_ref().map(slug),
         event: filter.event,
-        reason: filter.reason.and_then(|reason| DeadLetterReason::from_word(reason.as_str())),
-        status: filter.status,
-        group: filter.group.and_then(|group| Fingerprint::parse(group.as_str())),
-        states: states(filter.standing.as_ref(), filter.replayed),
+        reason: reason.and_then(|reason| DeadLetterReason::from_word(reason.as_str())),
+        status,
+        group: group.and_then(|group| Fingerprint::parse(group.as_str())),
+        states: states(filter.standing.as_ref(), replayed),
         since: filter.since.as_ref().and_then(time),
         before: filter.until.as_ref().and_then(time),
+        up_to: None,
         text: filter.q,
         ids: ids.iter().filter_map(|id| DeliveryId::parse(id.as_str())).collect(),
         except: Vec::new(),
@@ -68,38 +70,13 @@ fn time(text: &Timestamp) -> Option<Millis> {
     Millis::from_rfc3339(text.as_str())
 }
 
-/// Defines functions that take the filter out of a query.
-macro_rules! filters {
-    ($($(#[doc = $doc:literal])+ $name:ident($query:ident);)+) => {$(
-        $(#[doc = $doc])+
-        pub(super) fn $name(query: $query, caller: &Caller) -> Result<LetterFilter, Vec<FieldError>> {
-            let filter = DeadLetterFilter {
-                service: query.service,
-                rule: query.rule,
-                event: query.event,
-                reason: query.reason,
-                status: query.status,
-                group: query.group,
-                standing: query.standing.as_deref().map(LetterStates::from),
-                since: query.since,
-                until: query.until,
-                q: query.q,
-                replayed: query.replayed,
-                ids: None,
-            };
-            match is_contradictory(filter.standing.as_ref(), filter.replayed) {
-                true => Err(vec![FieldError { field: "replayed".into(), reason: CONTRADICTION.into() }]),
-                false => Ok(to_domain(filter, caller)),
-            }
-        }
-    )+};
-}
-
-filters! {
-    /// The filter of a list of dead letters.
-    of_list(DeadLetterQuery);
-    /// The filter of an export.
-    of_export(ExportQuery);
+/// The filter of a list or an export, over what the caller may see.
+pub(super) fn of_query(query: LetterQuery, caller: &Caller) -> Result<LetterFilter, Vec<FieldError>> {
+    let filter = DeadLetterFilter::from(query);
+    match is_contradictory(filter.standing.as_ref(), filter.failure.replayed) {
+        true => Err(vec![FieldError { field: "replayed".into(), reason: CONTRADICTION.into() }]),
+        false => Ok(to_domain(filter, caller)),
+    }
 }
 
 /// The filter of a list of groups, over what the caller may see.

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use seawall_api::{
     self as wire, DeadLetterDeleted, DeadLetterPurged, DeadLetterQuery, NoteInput, ReasonInput, ReplayInput,
-    ReplayResult, SearchState,
+    ReplayOptions, ReplayResult, SearchState,
 };
 use seawall_hub_core::domain::delivery::DeliveryId;
 use seawall_hub_core::domain::operation::ReplayMode;
@@ -30,7 +30,7 @@ pub(in crate::http) async fn list(
     QueryInput(query): QueryInput<DeadLetterQuery>,
 ) -> HandlerResult {
     let page = page_of(&query.page);
-    let filter = filter::of_list(query, &cx.caller)?;
+    let filter = filter::of_query(query.filter, &cx.caller)?;
     let is_search = filter.text.is_some();
     Ok(match cx.hub.dead_letters.letters(filter, page).await {
         Ok(DeadLetterPage { page, unindexed }) => {
@@ -112,12 +112,13 @@ pub(in crate::http) async fn act(
 
 async fn replay(cx: &RequestContext, id: &str, headers: &HeaderMap, body: &Bytes) -> HandlerResult {
     let input = Input::<ReplayInput>::optional(body)?.finish()?;
-    let (mode, again) = (mode(input.mode.as_ref()), input.again.unwrap_or(false));
+    let ReplayOptions { again, reason } = input.options;
+    let (mode, again) = (mode(input.mode.as_ref()), again.unwrap_or(false));
     let details = find(&cx.hub, &cx.caller, id).await?;
     check_target(&cx.hub, &cx.caller, &details, mode)?;
     let key = idempotency_key(headers, &cx.caller)?;
     let request = ReplayRequest { mode, again, key };
-    Ok(match cx.hub.dead_letters.replay(&because(cx, input.reason), &details, &request).await {
+    Ok(match cx.hub.dead_letters.replay(&because(cx, reason), &details, &request).await {
         Ok(delivery) => {
             let replay_of = id_of(&details).to_string().into();
             success(StatusCode::ACCEPTED, &ReplayResult { delivery: delivery.to_string().into(), replay_of })

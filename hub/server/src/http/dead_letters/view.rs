@@ -1,8 +1,8 @@
 //! Dead letters, their groups and bulk operations as they are returned.
 
 use seawall_api::{
-    DeadLetter, DeadLetterFilter, DeadLetterGroup, DeadLetterWithEvidence, Difference, LetterCounts,
-    LetterStates, Operation, OperationProgress, ReplayPlan, ReplayState, Timestamp,
+    DeadLetter, DeadLetterFilter, DeadLetterGroup, DeadLetterWithEvidence, Difference, FailureFilter,
+    LetterCounts, LetterStates, Operation, OperationProgress, ReplayPlan, ReplayState, Timestamp,
 };
 use seawall_hub_core::domain::dead_letter::{LetterGroup, LetterState};
 use seawall_hub_core::domain::operation::{self, BulkAction, OperationState, ReplayMode};
@@ -169,19 +169,21 @@ fn filter(operation: &operation::Operation) -> DeadLetterFilter {
     let filter = &operation.filter;
     let ids = filter.ids.iter().map(|id| id.to_string().into()).collect::<Vec<_>>();
     DeadLetterFilter {
-        service: filter.service.as_ref().map(|service| service.as_str().into()),
-        rule: filter.rule.as_ref().map(|rule| rule.as_str().into()),
+        failure: FailureFilter {
+            service: filter.service.as_ref().map(|service| service.as_str().into()),
+            rule: filter.rule.as_ref().map(|rule| rule.as_str().into()),
+            reason: filter.reason.map(|reason| reason.word().into()),
+            status: filter.status,
+            group: filter.group.map(|group| group.to_string().into()),
+            // It is a part of the states.
+            replayed: None,
+        },
         event: filter.event.clone(),
-        reason: filter.reason.map(|reason| reason.word().into()),
-        status: filter.status,
-        group: filter.group.map(|group| group.to_string().into()),
         standing: Some(LetterStates(filter.states.iter().map(|state| state.word().into()).collect())),
         since: filter.since.map(time),
         // An operation takes nothing that is dead-lettered after its start. Nobody has asked for that limit.
         until: filter.before.filter(|before| *before <= operation.began).map(time),
         q: filter.text.clone(),
-        // It is a part of the states.
-        replayed: None,
         ids: (!ids.is_empty()).then_some(ids),
     }
 }
