@@ -1,24 +1,30 @@
 //! `cargo xtask api`: a running hub held against its own description by schemathesis.
 //!
-//! It makes requests of `/openapi.json`, those that fit it and those that don't, and looks whether the hub answers as the
+//! First the description itself is judged by tools that are not ours: `xtask/openapi_check.py` asks openapi-spec-validator whether
+//! it is valid, and jsonschema whether each example and default fits its schema.
+//!
+//! Then schemathesis makes requests of `/openapi.json`, those that fit it and those that don't, and looks whether the hub answers as the
 //! description says: no server error, no status, header or field that is not described, nothing accepted that should not be.
-//! Python has to be there; schemathesis is installed below `target/`, once.
+//! Python has to be there; the tools are installed below `target/`, once.
 
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use serde_json::Value;
 
 use crate::metadata::Workspace;
 use crate::run::{self, Step, Usage};
 
 /// The one that the settings were written for: others find other things, and are to be looked at before they are used.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
+/// The judge of the description. It brings jsonschema, which schemathesis uses as well.
+const VALIDATOR: &str = "openapi-spec-validator==0.9.0";
 /// So many requests for each operation and phase, made of the same seed each time.
 const EXAMPLES: &str = "20";
 const SEED: &str = "7";
@@ -32,6 +38,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let began = run::now();
     let python = env::var("PYTHON").unwrap_or_else(|_| "python3".into());
     let tool = install(&target, &python)?;
+    judge(&tool, &target.join("api"))?;
     // The build for tests, because it finds out about codes of errors that are in no list.
     let build = Step::cargo("build", "build -p seawall-hub-cli --bin seawall");
     println!("==> {}", build.line());
@@ -49,12 +56,12 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
 
 /// Where schemathesis is, after it was installed if it was not.
 fn install(target: &Path, python: &str) -> anyhow::Result<PathBuf> {
-    let venv = target.join("api").join(format!("venv-{SCHEMATHESIS}").replace("==", "-"));
+    let venv = target.join("api").join(format!("venv-{SCHEMATHESIS}-{VALIDATOR}").replace("==", "-"));
     let tool = venv.join("bin").join("schemathesis");
     if tool.exists() {
         return Ok(tool);
     }
-    println!("==> installing {SCHEMATHESIS} into {} (once; a minute or so)", venv.display());
+    println!("==> installing {SCHEMATHESIS} and {VALIDATOR} into {} (once; a minute or so)", venv.display());
     let step = |command: &mut Command, what: &str| -> anyhow::Result<()> {
         let status = command.stdout(Stdio::null()).status().with_context(|| {
             format!("{what}: `{python}` could not be started; Python 3.10 or newer is needed, with its module `venv`, and PYTHON says where it is")
@@ -68,11 +75,48 @@ fn install(target: &Path, python: &str) -> anyhow::Result<PathBuf> {
     step(Command::new(python).args(["-m", "venv", "--clear"]).arg(&venv), "making a virtual environment")?;
     let mut pip = Command::new(venv.join("bin").join("python"));
     step(
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", SCHEMATHESIS]),
-        "installing schemathesis",
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", SCHEMATHESIS, VALIDATOR]),
+        "installing schemathesis and openapi-spec-validator",
     )?;
     ensure!(tool.exists(), "`{}` is not there, although it was installed", tool.display());
     Ok(tool)
+}
+
+/// Has the description judged, and before that two broken copies, which must be rejected.
+fn judge(tool: &Path, folder: &Path) -> anyhow::Result<()> {
+    let document = run::root().join("docs").join("openapi.json");
+    let text = fs::read_to_string(&document)?;
+    for (name, copy) in broken_copies(&text)? {
+        let file = folder.join(format!("openapi-{name}.json"));
+        fs::write(&file, copy)?;
+        let found = openapi_check(tool, &file)?;
+        ensure!(found.status.code() == Some(1), "the judge accepts a copy with {name}: {}", words(&found));
+    }
+    let found = openapi_check(tool, &document)?;
+    ensure!(found.status.success(), "the description is wrong: {}", words(&found));
+    print!("==> {}", words(&found));
+    Ok(())
+}
+
+/// The description with one mistake each, by the name of the mistake.
+fn broken_copies(text: &str) -> anyhow::Result<[(&'static str, String); 2]> {
+    let mut example: Value = serde_json::from_str(text)?;
+    let mut structure = example.clone();
+    let dry_run = example.pointer_mut("/components/schemas/BulkInput/examples/0/dryRun");
+    *dry_run.context("`BulkInput` has an example with `dryRun`")? = "yes".into();
+    let title = structure["info"].as_object_mut().and_then(|info| info.remove("title"));
+    ensure!(title.is_some(), "the description has a title");
+    Ok([("a-wrong-example", example.to_string()), ("no-title", structure.to_string())])
+}
+
+fn openapi_check(tool: &Path, document: &Path) -> anyhow::Result<Output> {
+    let script = run::root().join("xtask").join("openapi_check.py");
+    let mut command = Command::new(tool.with_file_name("python"));
+    command.arg(script).arg(document).output().context("the judge of the description could not be started")
+}
+
+fn words(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|words| String::from_utf8_lossy(words).into_owned()).concat()
 }
 
 fn check(tool: &Path, hub: &Hub, which: &str) -> anyhow::Result<()> {
@@ -176,6 +220,16 @@ mod tests {
     fn a_wrong_command_line_is_refused_before_anything_runs() {
         let refusal = run(&["--fast".to_owned()]).expect_err("the arguments are wrong");
         assert_eq!(refusal.to_string(), "`api` does not know `--fast`");
+    }
+
+    /// Each copy that the judge has to reject differs from the description.
+    #[test]
+    fn the_broken_copies_are_broken() {
+        let text = fs::read_to_string(run::root().join("docs").join("openapi.json")).expect("it is there");
+        let whole: Value = serde_json::from_str(&text).expect("it is JSON");
+        for (name, copy) in broken_copies(&text).expect("it can be broken") {
+            assert_ne!(serde_json::from_str::<Value>(&copy).expect("it is JSON"), whole, "{name}");
+        }
     }
 
     /// The check never passes because its tool is not there.

@@ -31,7 +31,7 @@ pub struct Envelope<T> {
 pub struct ErrorBody {
     /// Always `error`
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("const" = "error")))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = "error", "default" = "error")))]
     pub status: String,
     /// Null, except for calls: what is known about the failed call
     #[serde(default)]

@@ -7,10 +7,9 @@ use seawall_client::api::{
 };
 use seawall_client::{ApiCall, RawJson};
 
-use super::resource::{self, Resource};
+use super::resource::{self, ChangeArgs, NamedPutArgs, Resource};
 use crate::connection::{ReasonArg, Session};
 use crate::error::{CommandError, CommandResult, REFUSED};
-use crate::input;
 use crate::lists::Pages;
 use crate::output::{Column, cell};
 
@@ -183,26 +182,11 @@ pub(crate) enum RuleVerb {
     /// Show an alert rule.
     Show { name: String },
     /// Create or replace an alert rule; fields that the file omits get their defaults.
-    Put {
-        name: String,
-        /// JSON file, or `-` for stdin.
-        #[arg(value_name = "FILE")]
-        file: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Put(NamedPutArgs),
     /// Enable an alert rule.
-    Enable {
-        name: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Enable(ChangeArgs),
     /// Disable an alert rule and resolve its incidents.
-    Disable {
-        name: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Disable(ChangeArgs),
     /// Mute an alert rule for a while.
     Mute {
         name: String,
@@ -210,17 +194,9 @@ pub(crate) enum RuleVerb {
         mute: MuteArgs,
     },
     /// Unmute an alert rule.
-    Unmute {
-        name: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Unmute(ChangeArgs),
     /// Delete an alert rule; a built-in rule is reset to its defaults.
-    Delete {
-        name: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Delete(ChangeArgs),
 }
 
 #[derive(Subcommand)]
@@ -230,22 +206,11 @@ pub(crate) enum ChannelVerb {
     /// Show a channel, without its secrets.
     Show { name: String },
     /// Create or replace a channel.
-    Put {
-        name: String,
-        /// JSON file, or `-` for stdin.
-        #[arg(value_name = "FILE")]
-        file: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Put(NamedPutArgs),
     /// Send a test message and print the result.
     Test { name: String },
     /// Delete a channel.
-    Delete {
-        name: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Delete(ChangeArgs),
 }
 
 impl IncidentFilterArgs {
@@ -325,18 +290,11 @@ impl RuleVerb {
         match self {
             RuleVerb::List => resource::list(session, rules.list()).await,
             RuleVerb::Show { name } => resource::show(session, rules.get(&name)).await,
-            RuleVerb::Put { name, file, why } => {
-                let call = rules.put(&name, RawJson(input::json_file(&file)?));
-                resource::write(session, why.of(call)).await
+            RuleVerb::Put(put) => {
+                resource::put_named(session, &put, |name, file| rules.put(name, file)).await
             }
-            RuleVerb::Enable { name, why } => {
-                let call = rules.patch(&name, RawJson(r#"{"enabled":true}"#.into()));
-                resource::write(session, why.of(call)).await
-            }
-            RuleVerb::Disable { name, why } => {
-                let call = rules.patch(&name, RawJson(r#"{"enabled":false}"#.into()));
-                resource::write(session, why.of(call)).await
-            }
+            RuleVerb::Enable(change) => enable(session, &change, true).await,
+            RuleVerb::Disable(change) => enable(session, &change, false).await,
             RuleVerb::Mute { name, mute } => {
                 let reply = session.send(rules.mute(&name, &mute.input()).reason(&mute.reason)).await?;
                 session.told(&reply, |rule| {
@@ -344,11 +302,11 @@ impl RuleVerb {
                     format!("alert rule `{name}` muted until {}", until.map_or("", |until| until.as_str()))
                 })
             }
-            RuleVerb::Unmute { name, why } => {
+            RuleVerb::Unmute(ChangeArgs { name, why }) => {
                 let reply = session.send(why.of(rules.unmute(&name))).await?;
                 session.told(&reply, |_| format!("alert rule `{name}` unmuted"))
             }
-            RuleVerb::Delete { name, why } => {
+            RuleVerb::Delete(ChangeArgs { name, why }) => {
                 let reply = session.send(why.of(rules.delete(&name))).await?;
                 session.told(&reply, |deleted| {
                     let word = if deleted.reset { "reset to its defaults" } else { "deleted" };
@@ -365,16 +323,21 @@ impl ChannelVerb {
         match self {
             ChannelVerb::List => resource::list(session, channels.list()).await,
             ChannelVerb::Show { name } => resource::show(session, channels.get(&name)).await,
-            ChannelVerb::Put { name, file, why } => {
-                let call = channels.put(&name, RawJson(input::json_file(&file)?));
-                resource::write(session, why.of(call)).await
+            ChannelVerb::Put(put) => {
+                resource::put_named(session, &put, |name, file| channels.put(name, file)).await
             }
             ChannelVerb::Test { name } => test(session, &name).await,
-            ChannelVerb::Delete { name, why } => {
-                resource::delete::<AlertChannel>(session, why.of(channels.delete(&name))).await
+            ChannelVerb::Delete(change) => {
+                resource::delete::<AlertChannel>(session, &change, |name| channels.delete(name)).await
             }
         }
     }
+}
+
+async fn enable(session: &Session, change: &ChangeArgs, enabled: bool) -> CommandResult {
+    let body = RawJson(format!(r#"{{"enabled":{enabled}}}"#));
+    let call = session.hub.alert_rules().patch(&change.name, body);
+    resource::write(session, change.why.of(call)).await
 }
 
 /// A test message that was not delivered is an error, so that scripts notice it.

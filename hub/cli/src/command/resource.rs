@@ -41,6 +41,41 @@ pub(crate) struct PutArgs {
     why: ReasonArg,
 }
 
+/// What is changed, and why.
+#[derive(Args)]
+pub(crate) struct ChangeArgs {
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) why: ReasonArg,
+}
+
+/// What is deleted although deliveries may be pending, and why.
+#[derive(Args)]
+pub(crate) struct DeleteArgs {
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+    /// What to do with its pending deliveries (default refuse).
+    #[arg(long)]
+    pending: Option<PendingArg>,
+}
+
+impl DeleteArgs {
+    pub(super) fn pending(&self) -> PendingPolicy {
+        self.pending.map(Into::into).unwrap_or_default()
+    }
+}
+
+/// What is created or replaced under a name, and why.
+#[derive(Args)]
+pub(crate) struct NamedPutArgs {
+    name: String,
+    /// JSON file, or `-` for stdin.
+    #[arg(value_name = "FILE")]
+    file: String,
+    #[command(flatten)]
+    why: ReasonArg,
+}
+
 /// What to do with pending deliveries.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum PendingArg {
@@ -81,6 +116,16 @@ pub(super) async fn put<R: Resource>(
     write(session, put.why.of(call)).await
 }
 
+/// Sends a file as it is, for the object with the name. `put` makes the request.
+pub(super) async fn put_named<R: Resource>(
+    session: &Session,
+    NamedPutArgs { name, file, why }: &NamedPutArgs,
+    put: impl FnOnce(&str, RawJson) -> ApiCall<R>,
+) -> CommandResult {
+    let call = put(name, RawJson(input::json_file(file)?));
+    write(session, why.of(call)).await
+}
+
 /// Sends a request that creates or updates one.
 pub(super) async fn write<R: Resource>(session: &Session, call: ApiCall<R>) -> CommandResult {
     let reply = session.send(call).await?;
@@ -95,8 +140,13 @@ pub(super) async fn act<R: Resource>(session: &Session, call: ApiCall<R>, done: 
     changed(session, &session.send(call).await?, done)
 }
 
-pub(super) async fn delete<R: Resource>(session: &Session, call: ApiCall<Deleted>) -> CommandResult {
-    let reply = session.send(call).await;
+/// Deletes one. `delete` makes the request.
+pub(super) async fn delete<R: Resource>(
+    session: &Session,
+    ChangeArgs { name, why }: &ChangeArgs,
+    delete: impl FnOnce(&str) -> ApiCall<Deleted>,
+) -> CommandResult {
+    let reply = session.send(why.of(delete(name))).await;
     let hint = "use `--pending dead-letter`";
     let reply = reply.map_err(|failure| failure.in_options("`pending=deadLetter`", hint))?;
     session.told(&reply, |deleted| format!("{} `{}` deleted", R::NOUN, deleted.name))

@@ -6,7 +6,7 @@ use seawall_client::api::{
     BacktestInput, BacktestSample, EvaluateInput, Evaluation, Name, Reason, Request, Rule,
 };
 
-use super::resource::{self, PendingArg, PutArgs, Resource};
+use super::resource::{self, ChangeArgs, DeleteArgs, PutArgs, Resource};
 use crate::connection::{ReasonArg, Session};
 use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::input;
@@ -75,26 +75,11 @@ pub(crate) enum Verb {
     /// Create or update a rule.
     Put(PutArgs),
     /// Delete a rule.
-    Delete {
-        name: String,
-        /// What to do with its pending deliveries (default refuse).
-        #[arg(long)]
-        pending: Option<PendingArg>,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Delete(DeleteArgs),
     /// Enable a rule and release its held deliveries.
-    Enable {
-        name: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Enable(ChangeArgs),
     /// Disable a rule; matching events are held.
-    Disable {
-        name: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Disable(ChangeArgs),
     /// List the versions of a rule.
     Versions { name: String },
     /// Restore an earlier version of a rule.
@@ -141,14 +126,14 @@ impl Verb {
             Verb::List => resource::list(session, rules.list()).await,
             Verb::Show { name } => resource::show(session, rules.get(&name)).await,
             Verb::Put(put) => resource::put(session, &put, |file| rules.create(file)).await,
-            Verb::Delete { name, pending, why } => {
-                let pending = pending.map(Into::into).unwrap_or_default();
-                resource::delete::<Rule>(session, why.of(rules.delete(&name, pending))).await
+            Verb::Delete(args) => {
+                let delete = |name: &str| rules.delete(name, args.pending());
+                resource::delete::<Rule>(session, &args.change, delete).await
             }
-            Verb::Enable { name, why } => {
+            Verb::Enable(ChangeArgs { name, why }) => {
                 resource::act(session, why.of(rules.enable(&name)), "enabled").await
             }
-            Verb::Disable { name, why } => {
+            Verb::Disable(ChangeArgs { name, why }) => {
                 let note = Reason { reason: why.reason.clone() };
                 resource::act(session, why.of(rules.disable(&name, &note)), "disabled").await
             }

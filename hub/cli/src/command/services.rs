@@ -3,8 +3,8 @@
 use clap::Subcommand;
 use seawall_client::api::{Auth, Name, Service, TestRequest};
 
-use super::resource::{self, PendingArg, PutArgs, Resource};
-use crate::connection::{ReasonArg, Session};
+use super::resource::{self, ChangeArgs, DeleteArgs, PutArgs, Resource};
+use crate::connection::Session;
 use crate::error::{CommandError, CommandResult, REFUSED};
 use crate::output::{Column, cell};
 
@@ -56,26 +56,11 @@ pub(crate) enum Verb {
     /// Create or update a service.
     Put(PutArgs),
     /// Delete a service.
-    Delete {
-        name: String,
-        /// What to do with its pending deliveries (default refuse).
-        #[arg(long)]
-        pending: Option<PendingArg>,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Delete(DeleteArgs),
     /// Pause its deliveries.
-    Pause {
-        name: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Pause(ChangeArgs),
     /// Resume its deliveries.
-    Resume {
-        name: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Resume(ChangeArgs),
     /// Send a test request through its resilience policies.
     Test {
         name: String,
@@ -95,14 +80,14 @@ impl Verb {
             Verb::List => resource::list(session, services.list()).await,
             Verb::Show { name } => resource::show(session, services.get(&name)).await,
             Verb::Put(put) => resource::put(session, &put, |file| services.create(file)).await,
-            Verb::Delete { name, pending, why } => {
-                let pending = pending.map(Into::into).unwrap_or_default();
-                resource::delete::<Service>(session, why.of(services.delete(&name, pending))).await
+            Verb::Delete(args) => {
+                let delete = |name: &str| services.delete(name, args.pending());
+                resource::delete::<Service>(session, &args.change, delete).await
             }
-            Verb::Pause { name, why } => {
+            Verb::Pause(ChangeArgs { name, why }) => {
                 resource::act(session, why.of(services.pause(&name)), "paused").await
             }
-            Verb::Resume { name, why } => {
+            Verb::Resume(ChangeArgs { name, why }) => {
                 resource::act(session, why.of(services.resume(&name)), "resumed").await
             }
             Verb::Test { name, path, method } => {

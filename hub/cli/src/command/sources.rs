@@ -3,8 +3,8 @@
 use clap::Subcommand;
 use seawall_client::api::{Name, Source, Verify};
 
-use super::resource::{self, PutArgs, Resource};
-use crate::connection::{ReasonArg, Session};
+use super::resource::{self, ChangeArgs, PutArgs, Resource};
+use crate::connection::Session;
 use crate::error::CommandResult;
 use crate::output::{Column, cell};
 
@@ -41,11 +41,7 @@ pub(crate) enum Verb {
     /// Create or update a source.
     Put(PutArgs),
     /// Delete a source.
-    Delete {
-        name: String,
-        #[command(flatten)]
-        why: ReasonArg,
-    },
+    Delete(ChangeArgs),
 }
 
 impl Verb {
@@ -55,8 +51,8 @@ impl Verb {
             Verb::List => resource::list(session, sources.list()).await,
             Verb::Show { name } => resource::show(session, sources.get(&name)).await,
             Verb::Put(put) => resource::put(session, &put, |file| sources.create(file)).await,
-            Verb::Delete { name, why } => {
-                resource::delete::<Source>(session, why.of(sources.delete(&name))).await
+            Verb::Delete(change) => {
+                resource::delete::<Source>(session, &change, |name| sources.delete(name)).await
             }
         }
     }
