@@ -1,24 +1,18 @@
 //! `cargo xtask bench engine`: all rows, one table.
 
-use std::fs::File;
 use std::io::Write;
 
 use crate::body::with_runtime;
 use crate::cli::Options;
 use crate::harness::measure;
+use crate::launch::numbers_file;
 use crate::row::{BARE_BLOCKING, BARE_CALL, EMPTY_LOOP, NO_OPERATION, Row, Rows};
 use crate::table::Report;
 use crate::{caches, json, limits, ours, peers, targets, tasks, watched};
 
 /// Measures what was asked for and prints it.
 pub fn run(options: &Options) -> Result<(), String> {
-    // Opened before the run: a path that can't be written is found out before minutes are spent.
-    let mut file = match &options.json {
-        Some(path) => {
-            Some(File::create(path).map_err(|error| format!("cannot write `{}`: {error}", path.display()))?)
-        }
-        None => None,
-    };
+    let mut file = numbers_file(options.json.as_ref())?;
 
     watched::install_subscriber();
     let mut rows = Rows::default();

@@ -11,6 +11,7 @@ pub mod gateway;
 pub mod harness;
 pub mod hub;
 pub mod json;
+pub mod launch;
 pub mod limits;
 pub mod op;
 pub mod ours;

@@ -3,25 +3,9 @@
 use std::process::ExitCode;
 
 use seawall_bench::cli::{Options, USAGE};
-use seawall_bench::engine;
+use seawall_bench::engine::run;
+use seawall_bench::launch::launch;
 
 fn main() -> ExitCode {
-    let options = match Options::parse(std::env::args().skip(1)) {
-        Ok(options) if options.help => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        Ok(options) => options,
-        Err(error) => {
-            eprintln!("error: {error}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match engine::run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    launch(USAGE, Options::parse(std::env::args().skip(1)), |options| options.help, run)
 }

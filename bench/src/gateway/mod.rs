@@ -7,7 +7,7 @@ pub mod load;
 pub mod proxies;
 pub mod report;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use self::proxies::{Kind, Proxy};
 use self::report::{Report, Row};
 use crate::hub::cli::Options;
 use crate::hub::raise_files;
+use crate::launch::numbers_file;
 
 pub const USAGE: &str = "\
 Usage: cargo xtask bench gateway [--quick] [--filter TEXT] [--seconds N] [--folder DIR] [--json FILE]
@@ -37,12 +38,7 @@ pub const CONNECTIONS: [usize; 3] = [1, 16, 64];
 
 /// Measures what was asked for and prints it.
 pub fn run(options: &Options) -> Result<(), String> {
-    let mut file = match &options.json {
-        Some(path) => {
-            Some(File::create(path).map_err(|error| format!("cannot write `{}`: {error}", path.display()))?)
-        }
-        None => None,
-    };
+    let mut file = numbers_file(options.json.as_ref())?;
     raise_files();
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let rows = LocalSet::new().block_on(&runtime, scenes(options))?;

@@ -1,6 +1,7 @@
 //! The flags.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 pub const USAGE: &str = "\
 Usage: cargo xtask bench hub [--quick] [--filter TEXT] [--seconds N] [--pending N] [--folder DIR] [--json FILE]
@@ -60,6 +61,15 @@ impl Options {
         let Some(filter) = &self.filter else { return true };
         format!("{scene}: {row}").to_lowercase().contains(filter)
     }
+}
+
+/// The `main` of a benchmark that needs a hub: reads the flags of the program, and shows the help or runs.
+pub fn launch(usage: &str, run: impl FnOnce(&Options) -> Result<(), String>) -> ExitCode {
+    // The folder of builds is on a disk, which the one for temporary files often is not.
+    let program = std::env::current_exe().unwrap_or_default();
+    let beside = program.parent().and_then(Path::parent).map_or_else(PathBuf::new, Path::to_path_buf);
+    let options = Options::parse(std::env::args().skip(1), beside);
+    crate::launch::launch(usage, options, |options| options.help, run)
 }
 
 fn number(flag: &str, text: &str) -> Result<u64, String> {

@@ -23,7 +23,7 @@ pub mod targets;
 pub mod times;
 pub mod wire;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ use tokio::task::LocalSet;
 
 use self::cli::Options;
 use self::report::{Report, Row};
+use crate::launch::numbers_file;
 
 /// A run: what was asked for, and what was found.
 pub struct Bench<'a> {
@@ -81,13 +82,7 @@ impl Bench<'_> {
 
 /// Measures what was asked for and prints it.
 pub fn run(options: &Options) -> Result<(), String> {
-    // Opened before the run: a path that can't be written is found out before minutes are spent.
-    let mut file = match &options.json {
-        Some(path) => {
-            Some(File::create(path).map_err(|error| format!("cannot write `{}`: {error}", path.display()))?)
-        }
-        None => None,
-    };
+    let mut file = numbers_file(options.json.as_ref())?;
     raise_files();
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let mut bench = Bench { options, rows: Vec::new() };
