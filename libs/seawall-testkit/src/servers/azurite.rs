@@ -3,12 +3,12 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use super::control::{Launch, ServerControl};
 use super::fetched::{FetchedProgram, fetch_npm};
 use super::http_answer::answers_http;
-use super::program::{ServerError, find_program, free_port};
+use super::program::{ServerError, find_program, free_port, started};
 
 const AZURITE: FetchedProgram = FetchedProgram {
     name: "azurite",
@@ -70,10 +70,9 @@ impl Azurite {
     /// # Panics
     /// If the server can't be started.
     #[must_use]
-    #[expect(clippy::panic, reason = "a test without its server fails with the reason")]
     pub fn shared() -> &'static Azurite {
-        static SHARED: OnceLock<Azurite> = OnceLock::new();
-        SHARED.get_or_init(|| Azurite::start().unwrap_or_else(|error| panic!("{error}")))
+        static SHARED: LazyLock<Azurite> = LazyLock::new(|| started(Azurite::start));
+        &SHARED
     }
 
     /// The path of the server's program, which is fetched at the first call on a machine.

@@ -5,12 +5,12 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::control::{Launch, ServerControl};
 use super::fetched::{FetchedProgram, fetch_jars};
-use super::program::{ServerError, find_program, free_port};
+use super::program::{ServerError, find_program, free_port, started};
 
 /// The user that the listener with authentication knows.
 const USER: &str = "seawall";
@@ -63,10 +63,9 @@ impl Kafka {
     /// # Panics
     /// If the server can't be started.
     #[must_use]
-    #[expect(clippy::panic, reason = "a test without its server fails with the reason")]
     pub fn shared() -> &'static Kafka {
-        static SHARED: OnceLock<Kafka> = OnceLock::new();
-        SHARED.get_or_init(|| Kafka::start().unwrap_or_else(|error| panic!("{error}")))
+        static SHARED: LazyLock<Kafka> = LazyLock::new(|| started(Kafka::start));
+        &SHARED
     }
 
     /// The address as clients want it: `127.0.0.1:9092`.

@@ -5,11 +5,11 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::control::{Launch, ServerControl};
-use super::program::{ServerError, find_program, free_port};
+use super::program::{ServerError, find_program, free_port, started};
 
 /// A NATS server of the test's own, with JetStream and its streams on disk.
 #[derive(Debug)]
@@ -36,10 +36,9 @@ impl Nats {
     /// # Panics
     /// If the server can't be started.
     #[must_use]
-    #[expect(clippy::panic, reason = "a test without its server fails with the reason")]
     pub fn shared() -> &'static Nats {
-        static SHARED: OnceLock<Nats> = OnceLock::new();
-        SHARED.get_or_init(|| Nats::start().unwrap_or_else(|error| panic!("{error}")))
+        static SHARED: LazyLock<Nats> = LazyLock::new(|| started(Nats::start));
+        &SHARED
     }
 
     /// The address as clients want it, with the credentials if the server asks for some: `nats://127.0.0.1:4222`.

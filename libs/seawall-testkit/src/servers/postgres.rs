@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::control::{Launch, ServerControl};
-use super::program::{ServerError, find_program, free_port};
+use super::program::{ServerError, find_program, free_port, started};
 use super::small_disk::{SMALL_DISK, SmallDisk};
 
 /// A PostgreSQL server of the test's own.
@@ -47,10 +47,9 @@ impl Postgres {
     /// # Panics
     /// If the server can't be started.
     #[must_use]
-    #[expect(clippy::panic, reason = "a test without its server fails with the reason")]
     pub fn shared() -> &'static Postgres {
-        static SHARED: OnceLock<Postgres> = OnceLock::new();
-        SHARED.get_or_init(|| Postgres::start().unwrap_or_else(|error| panic!("{error}")))
+        static SHARED: LazyLock<Postgres> = LazyLock::new(|| started(Postgres::start));
+        &SHARED
     }
 
     /// Creates an empty database.

