@@ -75,13 +75,14 @@ impl ConnectArgs {
             .and("set SEAWALL_KEY, or pass a file with `--key-file`"));
         }
         let key = match &self.key_file {
-            Some(file) => Some(key_of(file)?),
+            Some(file) => Some((key_of(file)?, format!("the key file `{}`", file.display()))),
             None => ["SEAWALL_KEY", "SEAWALL_ADMIN_KEY"].into_iter().find_map(|name| {
-                std::env::var(name).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
+                let key = std::env::var(name).ok().map(|key| key.trim().to_owned());
+                key.filter(|key| !key.is_empty()).map(|key| (key, name.to_owned()))
             }),
         };
         let mut builder = Client::builder(&self.url);
-        if let Some(key) = &key {
+        if let Some((key, _)) = &key {
             builder = builder.key(key);
         }
         if let Some(timeout) = self.timeout {
@@ -90,7 +91,8 @@ impl ConnectArgs {
         // One caller with one request at a time can't multiply an outage, so that its retries need no budget.
         let builder = builder.attempts(PATIENT_ATTEMPTS).retry(Retry::no_budget);
         let hub = builder.build().map_err(|error| CommandError::usage(error.to_string()))?;
-        Ok(Session { hub, out: self.out(), timeout: self.timeout, has_key: key.is_some(), clock })
+        let key_origin = key.map(|(_, origin)| origin);
+        Ok(Session { hub, out: self.out(), timeout: self.timeout, key_origin, clock })
     }
 }
 
@@ -129,7 +131,8 @@ pub(crate) struct Session {
     pub(crate) timeout: Option<Duration>,
     /// The clock of this machine.
     pub(crate) clock: Clock,
-    has_key: bool,
+    /// Where the key comes from; `None` if there is none.
+    key_origin: Option<String>,
 }
 
 impl Session {
@@ -148,7 +151,7 @@ impl Session {
 
     /// The error of a command whose request failed.
     pub(crate) fn failed(&self, error: &ClientError) -> CommandError {
-        CommandError::of_hub(self.hub.url(), error, self.has_key)
+        CommandError::of_hub(self.hub.url(), error, self.key_origin.as_deref())
     }
 
     /// The error for a response that ended too early.

@@ -92,7 +92,7 @@ impl CommandError {
     }
 
     /// The error of a request.
-    pub(crate) fn of_hub(address: &str, error: &ClientError, has_key: bool) -> Self {
+    pub(crate) fn of_hub(address: &str, error: &ClientError, key_origin: Option<&str>) -> Self {
         match error {
             ClientError::Invalid(why) => CommandError::usage(why),
             ClientError::Unreachable { reason, .. } => {
@@ -100,7 +100,7 @@ impl CommandError {
                     "is it running? `seawall serve` starts one; set its address with `--url` or SEAWALL_URL",
                 )
             }
-            ClientError::Rejected(error) => CommandError::rejected(error, has_key),
+            ClientError::Rejected(error) => CommandError::rejected(error, key_origin),
             ClientError::NotAHub(response) => CommandError::no_envelope(address, response),
             error => CommandError::new(UNREACHABLE, error.to_string())
                 .and("is the hub's version different from this program's?"),
@@ -108,7 +108,7 @@ impl CommandError {
     }
 
     /// The error for a rejected request.
-    fn rejected(error: &HubError, has_key: bool) -> Self {
+    fn rejected(error: &HubError, key_origin: Option<&str>) -> Self {
         let HubError { status, body, .. } = error;
         // A paused service, or one whose policy rejects calls, does not mean that the hub is broken.
         let decided_by = CallFailure::deserialize(&body.data).ok().and_then(|failure| failure.decided_by);
@@ -129,17 +129,21 @@ impl CommandError {
         if let Some(policy) = decided_by {
             failure = failure.and(format!("decided by: {policy}"));
         }
-        match status {
-            401 if has_key => failure.and("the key is unknown or has expired"),
-            401 => failure.and("no key was sent: set SEAWALL_KEY, or pass a file with `--key-file`"),
-            403 => failure.and("use another key, or create one: `seawall keys make NAME --scope SCOPE`"),
-            404 => match LISTS.iter().find(|(said, _)| *said == message) {
+        match (status, key_origin) {
+            (401, Some(origin)) => failure.and(format!("the key comes from {origin}")),
+            (401, None) => failure.and("no key was sent: set SEAWALL_KEY, or pass a file with `--key-file`"),
+            (403, _) => failure.and("use another key, or create one: `seawall keys make NAME --scope SCOPE`"),
+            (404, _) => match LISTS.iter().find(|(said, _)| *said == message) {
                 Some((_, list)) => failure.and(format!("`seawall {list}` lists the existing ones")),
                 None => failure
                     .and("the hub does not support this; is its version different from this program's?"),
             },
-            412 => failure.and("changed concurrently; read it again and pass its version"),
-            500.. if !of_service => failure.and(format!("see the hub's log for traceId={}", body.trace_id)),
+            (412, _) => {
+                failure.and("changed concurrently: read it again, and pass its version with `--if-version`")
+            }
+            (500.., _) if !of_service => {
+                failure.and(format!("see the hub's log for traceId={}", body.trace_id))
+            }
             _ => failure,
         }
     }

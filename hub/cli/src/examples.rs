@@ -1,6 +1,6 @@
 //! Examples for each command, and the text below the top-level help.
 
-use clap::Command;
+use clap::{Arg, Command};
 
 /// The text below the top-level help.
 pub(crate) const TOP: &str = "\
@@ -138,7 +138,24 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("completions", &["bash > /etc/bash_completion.d/seawall"]),
 ];
 
-/// Adds the examples to the help of every command.
+/// What the name or the id of a command means, by the beginning of the command.
+const NOUNS: [(&str, &str); 13] = [
+    ("alerts channels", "channel"),
+    ("alerts rules", "alert rule"),
+    ("alerts", "incident"),
+    ("call", "service"),
+    ("circuits", "service"),
+    ("deliveries", "delivery"),
+    ("dlq", "dead letter"),
+    ("events", "event"),
+    ("keys", "key"),
+    ("operations", "operation"),
+    ("rules", "rule"),
+    ("services", "service"),
+    ("sources", "source"),
+];
+
+/// Adds the examples to the help of every command, and says what its name or id means.
 pub(crate) fn add(command: Command) -> Command {
     below(command, "")
 }
@@ -149,13 +166,23 @@ fn below(command: Command, path: &str) -> Command {
         let path = format!("{path} {name}");
         let path = path.trim();
         command.mut_subcommand(name, |command| {
-            let command = below(command, path);
+            let command = below(command, path).mut_args(|arg| described(arg, path));
             match EXAMPLES.iter().find(|(known, _)| *known == path) {
                 Some((_, examples)) => command.after_help(text(path, examples)),
                 None => command,
             }
         })
     })
+}
+
+/// An argument with its help. A name or an id has none of its own, because commands share it.
+fn described(arg: Arg, path: &str) -> Arg {
+    let noun = NOUNS.iter().find(|(beginning, _)| path.starts_with(beginning)).map_or("", |(_, noun)| noun);
+    match arg.get_id().as_str() {
+        "name" | "service" if arg.get_help().is_none() => arg.help(format!("Name of the {noun}")),
+        "id" if arg.get_help().is_none() => arg.help(format!("Id of the {noun}")),
+        _ => arg,
+    }
 }
 
 fn text(path: &str, examples: &[&str]) -> String {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::RangeInclusive;
 
 use serde_json::value::RawValue;
 
@@ -9,6 +10,19 @@ use crate::error::CommandError;
 
 /// The maximum request size of the hub.
 pub(crate) const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// Parses a whole number within a range.
+pub(crate) fn whole<T: TryFrom<u64>>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match range.end() {
+            end if *end >= u32::MAX.into() => format!("must be a whole number of at least {}", range.start()),
+            end => format!("must be a whole number from {} to {end}", range.start()),
+        })
+    }
+}
 
 /// Reads JSON from a file, or from stdin for `-`, validates it and returns it as written.
 pub(crate) fn json_file(name: &str) -> Result<String, CommandError> {

@@ -1,7 +1,5 @@
 //! Lists, page by page, as a table or one JSON array.
 
-use std::num::NonZeroUsize;
-
 use clap::Args;
 use seawall_client::api::{Listing, PageQuery};
 use seawall_client::{ApiCall, Reply};
@@ -9,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::connection::Session;
 use crate::error::CommandResult;
+use crate::input::whole;
 use crate::output::{Column, OutputWriter, Table, note};
 
 /// The maximum page size of the hub.
@@ -18,8 +17,8 @@ const PAGE_MAX: usize = 500;
 #[derive(Args)]
 pub(crate) struct Pages {
     /// Maximum number of rows.
-    #[arg(long, value_name = "N", default_value = "50")]
-    limit: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value = "50", value_parser = whole::<usize>(1..=u64::MAX))]
+    limit: usize,
 
     /// Show all rows.
     #[arg(long, conflicts_with = "limit")]
@@ -35,7 +34,7 @@ impl Session {
         page: impl Fn(PageQuery) -> ApiCall<P>,
     ) -> CommandResult {
         let mut rows = Rows::new(&self.out, columns);
-        let (mut left, mut page_token) = (if pages.all { usize::MAX } else { pages.limit.get() }, None);
+        let (mut left, mut page_token) = (if pages.all { usize::MAX } else { pages.limit }, None);
         loop {
             // One more than is wanted, so that it is known whether there is more.
             let page_size = u32::try_from(left.saturating_add(1).min(PAGE_MAX)).ok();

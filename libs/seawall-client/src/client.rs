@@ -131,6 +131,9 @@ impl ClientBuilder {
             |why: &dyn fmt::Display| ClientError::Invalid(format!("`{url}` is not the URL of a hub: {why}"));
         let invalid = |why: &dyn fmt::Display| ClientError::Invalid(why.to_string());
         let base = url.trim_end_matches('/').to_owned();
+        if !base.starts_with("http://") && !base.starts_with("https://") {
+            return Err(wrong(&"it must start with http:// or https://"));
+        }
         Request::get(&base).map_err(|error| wrong(&error))?;
         if base.contains(['?', '#']) {
             return Err(wrong(&"it must not have a query"));

@@ -53,16 +53,10 @@ pub(crate) struct ChangeArgs {
 #[derive(Args)]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    change: ChangeArgs,
     /// What to do with its pending deliveries (default refuse).
     #[arg(long)]
     pending: Option<PendingArg>,
-}
-
-impl DeleteArgs {
-    pub(super) fn pending(&self) -> PendingPolicy {
-        self.pending.map(Into::into).unwrap_or_default()
-    }
 }
 
 /// What is created or replaced under a name, and why.
@@ -135,6 +129,16 @@ pub(super) async fn write<R: Resource>(session: &Session, call: ApiCall<R>) -> C
     changed(session, &reply, if reply.is_created() { "created" } else { "updated" })
 }
 
+/// Changes one. `change` makes the request, whose response is the updated object.
+pub(super) async fn change<R: Resource>(
+    session: &Session,
+    ChangeArgs { name, why }: &ChangeArgs,
+    done: &str,
+    change: impl FnOnce(&str) -> ApiCall<R>,
+) -> CommandResult {
+    act(session, why.of(change(name)), done).await
+}
+
 /// Sends a request whose response is the updated object.
 pub(super) async fn act<R: Resource>(session: &Session, call: ApiCall<R>, done: &str) -> CommandResult {
     changed(session, &session.send(call).await?, done)
@@ -150,6 +154,16 @@ pub(super) async fn delete<R: Resource>(
     let hint = "use `--pending dead-letter`";
     let reply = reply.map_err(|failure| failure.in_options("`pending=deadLetter`", hint))?;
     session.told(&reply, |deleted| format!("{} `{}` deleted", R::NOUN, deleted.name))
+}
+
+/// Deletes one with the choice of what happens to its pending deliveries.
+pub(super) async fn delete_with_pending<R: Resource>(
+    session: &Session,
+    args: &DeleteArgs,
+    call: impl FnOnce(&str, PendingPolicy) -> ApiCall<Deleted>,
+) -> CommandResult {
+    let pending = args.pending.map(Into::into).unwrap_or_default();
+    delete::<R>(session, &args.change, |name| call(name, pending)).await
 }
 
 fn changed<R: Resource>(session: &Session, reply: &Reply<R>, word: &str) -> CommandResult {

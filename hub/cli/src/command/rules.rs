@@ -85,6 +85,7 @@ pub(crate) enum Verb {
     /// Restore an earlier version of a rule.
     Rollback {
         name: String,
+        /// Version to restore.
         version: u64,
         #[command(flatten)]
         why: ReasonArg,
@@ -95,7 +96,7 @@ pub(crate) enum Verb {
     Backtest {
         name: String,
         /// Maximum number of events, newest first.
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = input::whole::<u32>(1..=1_000))]
         max: Option<u32>,
         /// Rule to test in its place: a JSON file, or `-` for stdin.
         #[arg(long, value_name = "FILE")]
@@ -127,15 +128,15 @@ impl Verb {
             Verb::Show { name } => resource::show(session, rules.get(&name)).await,
             Verb::Put(put) => resource::put(session, &put, |file| rules.create(file)).await,
             Verb::Delete(args) => {
-                let delete = |name: &str| rules.delete(name, args.pending());
-                resource::delete::<Rule>(session, &args.change, delete).await
+                let delete = |name: &str, pending| rules.delete(name, pending);
+                resource::delete_with_pending::<Rule>(session, &args, delete).await
             }
-            Verb::Enable(ChangeArgs { name, why }) => {
-                resource::act(session, why.of(rules.enable(&name)), "enabled").await
+            Verb::Enable(args) => {
+                resource::change(session, &args, "enabled", |name| rules.enable(name)).await
             }
-            Verb::Disable(ChangeArgs { name, why }) => {
-                let note = Reason { reason: why.reason.clone() };
-                resource::act(session, why.of(rules.disable(&name, &note)), "disabled").await
+            Verb::Disable(args) => {
+                let note = Reason { reason: args.why.reason.clone() };
+                resource::change(session, &args, "disabled", |name| rules.disable(name, &note)).await
             }
             Verb::Versions { name } => session.whole_list(VERSIONS, rules.versions(&name)).await,
             Verb::Rollback { name, version, why } => {

@@ -81,14 +81,14 @@ impl Verb {
             Verb::Show { name } => resource::show(session, services.get(&name)).await,
             Verb::Put(put) => resource::put(session, &put, |file| services.create(file)).await,
             Verb::Delete(args) => {
-                let delete = |name: &str| services.delete(name, args.pending());
-                resource::delete::<Service>(session, &args.change, delete).await
+                let delete = |name: &str, pending| services.delete(name, pending);
+                resource::delete_with_pending::<Service>(session, &args, delete).await
             }
-            Verb::Pause(ChangeArgs { name, why }) => {
-                resource::act(session, why.of(services.pause(&name)), "paused").await
+            Verb::Pause(args) => {
+                resource::change(session, &args, "paused", |name| services.pause(name)).await
             }
-            Verb::Resume(ChangeArgs { name, why }) => {
-                resource::act(session, why.of(services.resume(&name)), "resumed").await
+            Verb::Resume(args) => {
+                resource::change(session, &args, "resumed", |name| services.resume(name)).await
             }
             Verb::Test { name, path, method } => {
                 let request = TestRequest { method, path: path.into(), ..TestRequest::default() };

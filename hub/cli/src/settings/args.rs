@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use super::table::{SettingRow, TABLE};
-use super::values::database;
+use seawall_hub_server::DatabaseUrl;
 
 /// Without the value, which would be printed together with the refusal.
 const PASSWORD_SHOWN: &str = "a password in `--database` is not supported: every user of this machine can read command lines; \
@@ -69,7 +69,7 @@ impl FromArgMatches for SettingOverrides {
         for row in TABLE {
             let is_visible = matches.value_source(row.key) == Some(ValueSource::CommandLine);
             for text in matches.get_many::<String>(row.key).into_iter().flatten() {
-                if row.holds_secret() && is_visible && database(text).is_some_and(|url| url.has_password()) {
+                if row.holds_secret() && is_visible && DatabaseUrl::new(text).has_password() {
                     return Err(Error::raw(ErrorKind::ValueValidation, PASSWORD_SHOWN));
                 }
                 self.add(row.key, text.clone());

@@ -45,9 +45,15 @@ pub(crate) struct SettingField {
     pub(crate) is_list: bool,
 }
 
-/// A field of the settings, and how a text fills it in.
+/// A field of the settings, and the function that reads its value, or an item of its list.
 macro_rules! field {
-    ($($name:ident).+, |$settings:ident, $text:ident| $read:expr) => {
+    ($($name:ident).+ = $value:ident) => {
+        field!($($name).+, false, |settings, text| settings.$($name).+ = $value(text)?)
+    };
+    ($name:ident += $value:ident) => {
+        field!($name, true, |settings, text| settings.$name.push($value(text)?))
+    };
+    ($($name:ident).+, $is_list:literal, |$settings:ident, $text:ident| $read:expr) => {
         SettingField {
             read: |$settings, $text| {
                 $read;
@@ -55,7 +61,7 @@ macro_rules! field {
             },
             differs: |one, other| one.$($name).+ != other.$($name).+,
             copy: |from, to| to.$($name).+.clone_from(&from.$($name).+),
-            is_list: false,
+            is_list: $is_list,
         }
     };
 }
@@ -66,52 +72,52 @@ use Effect::{Reload, Restart};
 pub(crate) const TABLE: &[SettingRow] = &[
     SettingRow { key: "listen", option: "listen", variable: "SEAWALL_LISTEN", unit: "ADDRESS", default: "127.0.0.1:8480", effect: Restart,
         doc: "Address to listen on. The hub speaks plain HTTP: beyond this machine, put a TLS proxy in front of it.",
-        field: field!(listen, |to, text| to.listen = address(text)?) },
+        field: field!(listen = address) },
     SettingRow { key: "data_dir", option: "data-dir", variable: "SEAWALL_DATA_DIR", unit: "DIR", default: "(`seawall` in the platform's data directory)", effect: Restart,
         doc: "Data directory. One process at a time can use it.",
-        field: field!(data_dir, |to, text| to.data_dir = non_empty(text)?) },
+        field: field!(data_dir = non_empty) },
     SettingRow { key: DATABASE, option: "database", variable: "SEAWALL_DATABASE", unit: "URL", default: "(SQLite in the data directory)", effect: Restart,
         doc: "PostgreSQL database that holds the data in place of SQLite, such as `postgres://seawall@db.example:5432/seawall`. The data directory then holds `secret.key`. The password comes from `database_password_file` or PGPASSWORD; on the command line it is refused.",
-        field: field!(database, |to, text| to.database = database(text)) },
+        field: field!(database = database) },
     SettingRow { key: "database_password_file", option: "database-password-file", variable: "SEAWALL_DATABASE_PASSWORD_FILE", unit: "FILE", default: "", effect: Restart,
         doc: "File with the password of the database, such as a secret of Docker or Kubernetes.",
-        field: field!(database_password_file, |to, text| to.database_password_file = non_empty(text)?) },
+        field: field!(database_password_file = non_empty) },
     SettingRow { key: "public_url", option: "public-url", variable: "SEAWALL_PUBLIC_URL", unit: "URL", default: "(the listen address)", effect: Reload,
         doc: "Public URL of the hub, such as `https://seawall.example`, used for links in alerts.",
-        field: field!(public_url, |to, text| to.public_url = url(text)?) },
+        field: field!(public_url = url) },
     SettingRow { key: "allow_egress", option: "allow-egress", variable: "", unit: "CIDR", default: "", effect: Reload,
         doc: "Private address range that outgoing requests may reach, such as `10.1.0.0/16`; repeatable. Public addresses are always allowed.",
-        field: SettingField { is_list: true, ..field!(allow_egress, |to, text| to.allow_egress.push(cidr(text)?)) } },
+        field: field!(allow_egress += cidr) },
     SettingRow { key: "otlp_endpoint", option: "otlp-endpoint", variable: "OTEL_EXPORTER_OTLP_ENDPOINT", unit: "URL", default: "", effect: Restart,
         doc: "Collector for traces over OTLP/HTTP, such as `http://127.0.0.1:4318`.",
-        field: field!(otlp_endpoint, |to, text| to.otlp_endpoint = optional(text)?) },
+        field: field!(otlp_endpoint = optional) },
     SettingRow { key: "log.format", option: "log-format", variable: "SEAWALL_LOG_FORMAT", unit: "text|json", default: "text", effect: Restart,
         doc: "Log format on stderr.",
-        field: field!(log_format, |to, text| to.log_format = format(text)?) },
+        field: field!(log_format = format) },
     SettingRow { key: "log.level", option: "log-level", variable: "SEAWALL_LOG_LEVEL", unit: "error|warn|info|debug", default: "info", effect: Reload,
         doc: "Log level. error: needs attention; warn: also what is retried; info; debug: also every event.",
-        field: field!(log_level, |to, text| to.log_level = level(text)?) },
+        field: field!(log_level = level) },
     SettingRow { key: "watchdog", option: "watchdog", variable: "SEAWALL_WATCHDOG", unit: "TIME", default: "60s", effect: Restart,
         doc: "Time for which a thread may be stuck before the process aborts, so that its supervisor restarts it: a duration such as `60s`, at least one second, or `0s` to turn the watchdog off.",
-        field: field!(watchdog, |to, text| to.watchdog = watchdog(text)?) },
+        field: field!(watchdog = watchdog) },
     SettingRow { key: "response_memory", option: "response-memory", variable: "SEAWALL_RESPONSE_MEMORY", unit: "SIZE", default: "256MiB", effect: Restart,
         doc: "Maximum memory for responses that clients have not read yet, such as `64MiB`; at least 32MiB. While it is used up, large requests are rejected with 503.",
-        field: field!(response_memory, |to, text| to.response_memory = response_memory(text)?) },
+        field: field!(response_memory = response_memory) },
     SettingRow { key: "write_timeout", option: "write-timeout", variable: "SEAWALL_WRITE_TIMEOUT", unit: "TIME", default: "30s", effect: Restart,
         doc: "Write timeout: a client that reads nothing of its response for this long is disconnected; at least one second.",
-        field: field!(write_timeout, |to, text| to.write_timeout = write_timeout(text)?) },
+        field: field!(write_timeout = write_timeout) },
     SettingRow { key: "metrics", option: "metrics", variable: "SEAWALL_METRICS", unit: "key|open", default: "key", effect: Restart,
         doc: "Access to metrics. key: a key with the scope `read`; open: everyone who can reach the port.",
-        field: field!(metrics, |to, text| to.metrics = metrics(text)?) },
+        field: field!(metrics = metrics) },
     SettingRow { key: "keep.delivered", option: "keep-delivered", variable: "SEAWALL_KEEP_DELIVERED", unit: "TIME", default: "7d", effect: Reload,
         doc: "Retention of delivered events: a duration such as `7d`, at least one day, or `forever`.",
-        field: field!(retention.delivered, |to, text| to.retention.delivered = retention_time(text)?) },
+        field: field!(retention.delivered = retention_time) },
     SettingRow { key: "keep.discarded", option: "keep-discarded", variable: "SEAWALL_KEEP_DISCARDED", unit: "TIME", default: "30d", effect: Reload,
         doc: "Retention of deleted dead letters, until they are purged.",
-        field: field!(retention.discarded, |to, text| to.retention.discarded = retention_time(text)?) },
+        field: field!(retention.discarded = retention_time) },
     SettingRow { key: "keep.audit", option: "keep-audit", variable: "SEAWALL_KEEP_AUDIT", unit: "TIME", default: "365d", effect: Reload,
         doc: "Retention of the audit log.",
-        field: field!(retention.audit, |to, text| to.retention.audit = retention_time(text)?) },
+        field: field!(retention.audit = retention_time) },
 ];
 
 impl SettingRow {

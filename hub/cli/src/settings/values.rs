@@ -24,8 +24,8 @@ pub(super) fn non_empty(text: &str) -> Result<Option<PathBuf>, String> {
 }
 
 /// Takes any text: a refusal would be printed together with the value. Whoever opens the database checks it.
-pub(super) fn database(text: &str) -> Option<DatabaseUrl> {
-    Some(DatabaseUrl::new(text))
+pub(super) fn database(text: &str) -> Result<Option<DatabaseUrl>, String> {
+    Ok(Some(DatabaseUrl::new(text)))
 }
 
 /// An empty text is no value: environments set a variable to nothing to turn it off.

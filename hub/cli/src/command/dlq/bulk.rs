@@ -1,7 +1,5 @@
 //! Bulk operations on dead letters: preview, confirmation, start and progress.
 
-use std::num::NonZeroU64;
-
 use clap::{Args, ValueEnum};
 use seawall_client::api::{
     BulkInput, BulkOptions, BulkResult, BulkTask, Canary, DeadLetterGroup, PurgeInput, ReplayGroupInput,
@@ -16,6 +14,7 @@ use super::{COLUMNS, letter, letters};
 use crate::confirm::sure;
 use crate::connection::{ReasonArg, Session};
 use crate::error::{CommandError, CommandResult, NOT_ALL, REFUSED, UNREACHABLE};
+use crate::input::whole;
 use crate::output::note;
 
 /// The rate of a bulk replay without `--rate`.
@@ -43,8 +42,8 @@ impl From<ModeArg> for ReplayMode {
 #[derive(Args)]
 pub(crate) struct BulkArgs {
     /// Maximum number of dead letters.
-    #[arg(long, value_name = "N")]
-    max: Option<NonZeroU64>,
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
+    max: Option<u64>,
     /// Dry run: only show the count and a sample.
     #[arg(long)]
     dry_run: bool,
@@ -66,10 +65,10 @@ pub(crate) struct ReplayArgs {
     #[arg(long, default_value = "render")]
     mode: ModeArg,
     /// Maximum rate per second of a bulk replay (default 50).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=10_000))]
     rate: Option<u32>,
     /// Canary stages of a bulk replay: each must succeed before the next starts (default 1,10).
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = whole::<u32>(1..=u32::MAX.into()))]
     canary: Vec<u32>,
     /// Replay without canary stages.
     #[arg(long, conflicts_with = "canary")]
@@ -100,8 +99,8 @@ pub(crate) struct PurgeArgs {
     #[arg(long)]
     force: bool,
     /// Maximum number of dead letters.
-    #[arg(long, value_name = "N")]
-    max: Option<NonZeroU64>,
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
+    max: Option<u64>,
     /// Do not wait for the operation to end.
     #[arg(long)]
     detach: bool,
@@ -255,7 +254,7 @@ impl BulkJob<'_> {
 
     fn call(&self, dry_run: bool) -> ApiCall<BulkResult> {
         let (hub, filter) = (self.session.hub.dead_letters(), self.many.filter.clone());
-        let max = self.manner.max.map(NonZeroU64::get);
+        let max = self.manner.max;
         let options = BulkOptions { max, dry_run: Some(dry_run), reason: None };
         match &self.task {
             BulkTask::Replay => {

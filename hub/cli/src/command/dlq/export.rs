@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::num::NonZeroU64;
 
 use clap::Args;
 use seawall::Clock;
@@ -13,6 +12,7 @@ use super::selection::LetterFilterArgs;
 use crate::command::deliveries::REASONS;
 use crate::connection::Session;
 use crate::error::{CommandError, CommandResult, REFUSED};
+use crate::input::whole;
 use crate::output::{ProgressBar, note, plain};
 
 #[derive(Args)]
@@ -23,8 +23,8 @@ pub(crate) struct Export {
     #[arg(long, visible_alias = "cause", value_parser = REASONS)]
     reason: Option<String>,
     /// Maximum number of dead letters.
-    #[arg(long, value_name = "N")]
-    max: Option<NonZeroU64>,
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
+    max: Option<u64>,
     /// Output file (default stdout); an existing file is not overwritten.
     #[arg(long, value_name = "FILE")]
     out: Option<String>,
@@ -67,7 +67,7 @@ impl Export {
 
     fn query(&self, clock: &Clock) -> ExportQuery {
         let filter = self.filter.query(clock, self.reason.as_deref());
-        ExportQuery { filter, max: self.max.map(NonZeroU64::get) }
+        ExportQuery { filter, max: self.max }
     }
 
     fn target(&self) -> Result<Box<dyn Write>, CommandError> {

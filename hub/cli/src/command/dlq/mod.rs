@@ -52,8 +52,10 @@ pub(crate) enum Verb {
     Reopen(groups::GroupNoteArgs),
     /// Set the note of a dead letter or a group; an empty text removes it.
     Note {
+        /// Id of the dead letter, or fingerprint of the group.
         #[arg(value_name = "ID|FP")]
         name: String,
+        /// The note; empty to remove it.
         text: String,
         #[command(flatten)]
         why: ReasonArg,

@@ -9,6 +9,7 @@ use seawall_dist::Millis;
 
 use crate::command::deliveries::REASONS;
 use crate::error::CommandError;
+use crate::input::whole;
 
 /// The states of a dead letter.
 const STANDINGS: [&str; 6] = ["open", "replaying", "delivered", "failedAgain", "parked", "deleted"];
@@ -23,7 +24,7 @@ pub(crate) struct LetterFilterArgs {
     #[arg(long)]
     rule: Option<String>,
     /// Only those whose last response had this status.
-    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(100..=999))]
+    #[arg(long, value_name = "CODE", value_parser = whole::<u16>(100..=999))]
     status: Option<u16>,
     /// Only those in this state; separate several with commas.
     #[arg(long, value_delimiter = ',', value_parser = STANDINGS)]

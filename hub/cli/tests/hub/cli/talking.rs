@@ -18,7 +18,7 @@ fn hub_10_a_key_that_is_missing_wrong_or_too_weak_is_told_apart() {
     ran(command(&scene.url(), &list).env_remove("SEAWALL_KEY"), "")
         .wrong(4, &["(401 unauthorised)", "no key was sent", "SEAWALL_KEY", "--key-file"]);
     ran(command(&scene.url(), &list).env("SEAWALL_KEY", "another-key"), "")
-        .wrong(4, &["(401 unauthorised)", "the key is unknown"]);
+        .wrong(4, &["(401 unauthorised)", "it is wrong", "the key comes from SEAWALL_KEY"]);
     let made = scene.run(&["keys", "make", "shop", "--scope", "ingest"]).well();
     let weak = made.out.trim();
     assert!(weak.starts_with("swk_") && made.err.contains("only once"), "{} {}", made.out, made.err);
