@@ -1,11 +1,15 @@
-//! What the examples share: a small HTTP server that fails as it is told, and a client of a dozen lines. They stand for the
+//! What the examples share: a small HTTP server that fails as it is told, a client of a dozen lines, and messages of gRPC that are bytes. They stand for the
 //! service and the client library that you have.
+
+mod plain;
 
 use std::io;
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+pub use self::plain::Plain;
 
 /// An answer as far as the examples look at it.
 #[derive(Clone, Debug)]

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
 use seawall::fault::Grpc;
 use seawall::tower::{GuardLayer, copy_with_body};
 use seawall::{Backoff, Classify, Fault, Guard, Kind, Ran, Retry, Safety, millis};
+use seawall_examples::Plain;
 use tonic::body::Body;
 use tonic::client::GrpcService;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Status};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
@@ -121,42 +121,5 @@ impl<S: tower::Service<Request<Body>>> tower::Service<Request<Body>> for Named<S
 
     fn call(&mut self, request: Request<Body>) -> S::Future {
         self.0.call(request)
-    }
-}
-
-/// Messages that are bytes.
-struct Plain;
-
-impl Codec for Plain {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Plain;
-    type Decoder = Plain;
-
-    fn encoder(&mut self) -> Plain {
-        Plain
-    }
-
-    fn decoder(&mut self) -> Plain {
-        Plain
-    }
-}
-
-impl Encoder for Plain {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        into.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Plain {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(from.copy_to_bytes(from.remaining())))
     }
 }

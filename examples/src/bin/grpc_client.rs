@@ -1,19 +1,19 @@
 //! A gRPC client that does what the service config of its server says: retries, pushback, throttling, hedges.
 //!
 //! The config is the one that every official gRPC client reads. The server is a real one of tonic; what generated code would do on
-//! either side stands at the end, so that the example needs no `protoc`.
+//! either side stands at the end and in [`Plain`], so that the example needs no `protoc`.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use http::uri::PathAndQuery;
 use seawall::{Breaker, Guard, secs};
+use seawall_examples::Plain;
 use seawall_grpc::{ConfiguredChannel, GrpcErrors, ServiceConfig};
 use tonic::body::Body;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Status};
@@ -164,42 +164,5 @@ impl tower_service::Service<http::Request<Body>> for ScriptedServer {
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let service = self.clone();
         Box::pin(async move { Ok(tonic::server::Grpc::new(Plain).unary(service, request).await) })
-    }
-}
-
-/// Messages that are bytes.
-struct Plain;
-
-impl Codec for Plain {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Plain;
-    type Decoder = Plain;
-
-    fn encoder(&mut self) -> Plain {
-        Plain
-    }
-
-    fn decoder(&mut self) -> Plain {
-        Plain
-    }
-}
-
-impl Encoder for Plain {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        into.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Plain {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(from.copy_to_bytes(from.remaining())))
     }
 }
