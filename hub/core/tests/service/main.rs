@@ -15,9 +15,12 @@ mod forward;
 mod letters;
 mod operations;
 mod order;
+mod outage;
 mod peer;
 mod poison;
 mod retention;
 mod scene;
 mod semantics;
 mod time;
+#[path = "../../../store/tests/suite/wrapped.rs"]
+mod wrapped;

@@ -1,11 +1,6 @@
 //! What a delivery is charged with: nothing that the hub, its clock or somebody else did.
 
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime};
-
-use seawall::{Clock, Tick, Time, millis, secs};
+use seawall::{Clock, millis, secs};
 use seawall_hub_core::domain::dead_letter::LetterFilter;
 use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState, Schedule};
 use seawall_hub_core::domain::event_type::Pattern;
@@ -20,7 +15,7 @@ use serde_json::json;
 use crate::fixtures::slug;
 use crate::peer::{Mood, Peer, WELL, says};
 use crate::scene::{Scene, USUAL, billing, everything, peer_service};
-use crate::time::{Timed, on_all_stores};
+use crate::time::{JumpingTime, Timed, on_all_stores};
 
 on_all_stores!(
     hub_5_a_clock_that_jumps_ages_nobody,
@@ -32,40 +27,6 @@ on_all_stores!(
     hub_6_a_replay_names_the_services_that_it_waits_for,
     hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away,
 );
-
-/// A clock whose wall time somebody sets; its monotonic time is that of another.
-struct JumpingTime {
-    clock: Clock,
-    seconds: AtomicI64,
-}
-
-impl JumpingTime {
-    const YEAR: i64 = 365 * 86_400;
-
-    fn new(clock: Clock) -> Arc<Self> {
-        Arc::new(JumpingTime { clock, seconds: AtomicI64::new(0) })
-    }
-
-    fn jump(&self, years: i64) {
-        self.seconds.fetch_add(years * Self::YEAR, Ordering::SeqCst);
-    }
-}
-
-impl Time for JumpingTime {
-    fn now(&self) -> Tick {
-        self.clock.precise()
-    }
-
-    fn wall(&self) -> SystemTime {
-        let by = self.seconds.load(Ordering::SeqCst);
-        let (real, step) = (self.clock.wall(), Duration::from_secs(by.unsigned_abs()));
-        if by < 0 { real - step } else { real + step }
-    }
-
-    fn sleep_until(&self, at: Tick) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(tokio::time::sleep(at.since(self.now())))
-    }
-}
 
 /// Reasons of those that were given up.
 async fn given_up(scene: &Scene<impl Timed>, ids: &[DeliveryId]) -> Vec<DeadLetterReason> {
@@ -92,7 +53,7 @@ async fn hub_5_a_clock_that_jumps_ages_nobody<F: Timed>() {
                     ids.push(scene.one(&format!("evt-{number}"), json!({})).await);
                 }
                 until("sixty attempts", async || peer.got().len() >= 60).await;
-                clock.jump(years);
+                clock.jump(years * JumpingTime::YEAR);
                 for number in 20..30 {
                     ids.push(scene.one(&format!("evt-{number}"), json!({})).await);
                 }
@@ -125,7 +86,7 @@ async fn hub_5_a_clock_that_was_set_back_meanwhile_makes_nobody_wait<F: Timed>()
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    clock.jump(-20);
+    clock.jump(-20 * JumpingTime::YEAR);
     peer.feel(WELL);
     let scene = Scene::open_at(&place, &peer, Clock::custom(clock.clone())).await;
     scene.play(scene.until(id, DeliveryState::Delivered)).await;

@@ -3,6 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use seawall::{Clock, Tick, Time};
@@ -45,6 +46,40 @@ impl Time for PausedTime {
     fn wall(&self) -> SystemTime {
         let start = Duration::from_millis(NOW.0.unsigned_abs());
         SystemTime::UNIX_EPOCH + start + self.now().since(Tick::ZERO)
+    }
+
+    fn sleep_until(&self, at: Tick) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(tokio::time::sleep(at.since(self.now())))
+    }
+}
+
+/// A clock whose wall time somebody sets; its monotonic time is that of another.
+pub(crate) struct JumpingTime {
+    clock: Clock,
+    seconds: AtomicI64,
+}
+
+impl JumpingTime {
+    pub(crate) const YEAR: i64 = 365 * 86_400;
+
+    pub(crate) fn new(clock: Clock) -> Arc<Self> {
+        Arc::new(JumpingTime { clock, seconds: AtomicI64::new(0) })
+    }
+
+    pub(crate) fn jump(&self, seconds: i64) {
+        self.seconds.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
+
+impl Time for JumpingTime {
+    fn now(&self) -> Tick {
+        self.clock.precise()
+    }
+
+    fn wall(&self) -> SystemTime {
+        let by = self.seconds.load(Ordering::SeqCst);
+        let (real, step) = (self.clock.wall(), Duration::from_secs(by.unsigned_abs()));
+        if by < 0 { real - step } else { real + step }
     }
 
     fn sleep_until(&self, at: Tick) -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -1,17 +1,11 @@
 //! The suite can fail: a store that is broken on purpose, in one way at a time, does not pass.
 
-use seawall_hub_core::domain::alert::Incident;
-use seawall_hub_core::domain::audit::AuditEntry;
-use seawall_hub_core::domain::circuit::Circuit;
-use seawall_hub_core::domain::dead_letter::{
-    Fingerprint, GroupFilter, LetterFilter, LetterGroup, LetterState,
-};
-use seawall_hub_core::domain::operation::{Operation, OperationId};
-use seawall_hub_core::domain::retention::Limits;
+use seawall_hub_core::domain::dead_letter::{LetterGroup, LetterState};
 use seawall_hub_store::OpenError;
 use seawall_hub_store::memory::{MemoryPlace, MemoryStore};
 
 use super::fixtures::*;
+use super::wrapped::{Hooks, WrappedStore};
 use super::{Capabilities, MemoryFactory, StoreFactory};
 
 /// A way in which a store is broken.
@@ -42,34 +36,27 @@ const BREAKAGES: [Breakage; 10] = [
     Breakage::ForgetsTheVersionCheck,
 ];
 
-/// A memory store with one breakage.
-#[derive(Clone)]
-pub(crate) struct BrokenStore {
-    inner: MemoryStore,
-    breakage: Breakage,
-}
-
 /// The factory of the store with the breakage of this number.
 struct BrokenFactory<const BREAKAGE: usize>(MemoryPlace);
 
 impl<const BREAKAGE: usize> StoreFactory for BrokenFactory<BREAKAGE> {
-    type Store = BrokenStore;
+    type Store = WrappedStore<Breakage>;
     const CAPABILITIES: Capabilities = MemoryFactory::CAPABILITIES;
 
     async fn create() -> Self {
         BrokenFactory(MemoryPlace::new(7))
     }
 
-    async fn open(&self) -> Result<BrokenStore, OpenError> {
-        Ok(BrokenStore { inner: self.0.open(), breakage: BREAKAGES[BREAKAGE] })
+    async fn open(&self) -> Result<WrappedStore<Breakage>, OpenError> {
+        Ok(WrappedStore { inner: self.0.open(), hooks: BREAKAGES[BREAKAGE] })
     }
 }
 
-impl BrokenStore {
+impl Breakage {
     /// Returns the change as the broken store understands it; `None` if it drops it.
-    fn distorted(&self, change: Change) -> Option<Change> {
-        let ours = |claim: Claim| Claim { epoch: self.inner.epoch(), ..claim };
-        Some(match (self.breakage, change) {
+    fn distorted(self, change: Change, epoch: u64) -> Option<Change> {
+        let ours = |claim: Claim| Claim { epoch, ..claim };
+        Some(match (self, change) {
             (Breakage::DropsIdempotencyRecords, Change::ClaimKey(_)) => return None,
             (Breakage::SettlesLeasesOfOtherEpochs, Change::Settle(settled)) => {
                 Change::Settle(Settlement { claim: ours(settled.claim), ..settled })
@@ -81,261 +68,90 @@ impl BrokenStore {
             (_, change) => change,
         })
     }
+}
 
-    /// Ends all claimed deliveries long ago, so that they look old.
-    async fn end_all_claimed(&self, priority: WritePriority) {
-        let filter = DeliveryFilter { states: vec![DeliveryState::Leased], ..DeliveryFilter::default() };
-        let page = PageRequest { from: None, size: 1_000 };
-        for stored in self.inner.deliveries(filter, page).await.unwrap().items {
-            let ended = settlement(Claim { delivery: stored.id, epoch: stored.epoch }, DELIVERED);
-            let ended = Settlement { at: Millis(0), ..ended };
-            self.inner.commit(priority, unit([Change::Settle(ended)])).await.unwrap();
-        }
+/// Ends all claimed deliveries long ago, so that they look old.
+async fn end_all_claimed(store: &MemoryStore, priority: WritePriority) {
+    let filter = DeliveryFilter { states: vec![DeliveryState::Leased], ..DeliveryFilter::default() };
+    let page = PageRequest { from: None, size: 1_000 };
+    for stored in store.deliveries(filter, page).await.unwrap().items {
+        let ended = settlement(Claim { delivery: stored.id, epoch: stored.epoch }, DELIVERED);
+        let ended = Settlement { at: Millis(0), ..ended };
+        store.commit(priority, unit([Change::Settle(ended)])).await.unwrap();
     }
 }
 
-impl UnitStore for BrokenStore {
-    async fn commit(&self, priority: WritePriority, unit: UnitOfWork) -> Result<CommitResult, StoreError> {
+impl Hooks for Breakage {
+    async fn commit(
+        &self,
+        store: &MemoryStore,
+        priority: WritePriority,
+        unit: UnitOfWork,
+    ) -> Result<CommitResult, StoreError> {
         let changes: Vec<Change> =
-            unit.changes.into_iter().filter_map(|change| self.distorted(change)).collect();
-        match (self.breakage, &changes[..]) {
+            unit.changes.into_iter().filter_map(|change| self.distorted(change, store.epoch())).collect();
+        match (*self, &changes[..]) {
             (Breakage::ResurrectsDeletedLetters, [Change::Move(moved)])
                 if moved.to == LetterAction::Delete =>
             {
-                let done = self.inner.commit(priority, UnitOfWork { changes: changes.clone() }).await?;
+                let done = store.commit(priority, UnitOfWork { changes: changes.clone() }).await?;
                 let restored = LetterMove { to: LetterAction::Restore, ..moved.clone() };
-                self.inner.commit(priority, UnitOfWork::of(Change::Move(restored))).await?;
+                store.commit(priority, UnitOfWork::of(Change::Move(restored))).await?;
                 Ok(done)
             }
             (Breakage::AppliesHalfAUnit, _) => {
                 let mut done = CommitResult::default();
                 for change in changes {
-                    done = self.inner.commit(priority, UnitOfWork::of(change)).await?;
+                    done = store.commit(priority, UnitOfWork::of(change)).await?;
                 }
                 Ok(done)
             }
             (Breakage::PrunesWhatIsPending, [Change::Prune(PruneTarget::Events { .. })]) => {
-                self.end_all_claimed(priority).await;
-                self.inner.commit(priority, UnitOfWork { changes }).await
+                end_all_claimed(store, priority).await;
+                store.commit(priority, UnitOfWork { changes }).await
             }
             (Breakage::ForgetsTheVersionCheck, [Change::PutService(new)]) => {
-                match self.inner.commit(priority, UnitOfWork { changes: changes.clone() }).await {
+                match store.commit(priority, UnitOfWork { changes: changes.clone() }).await {
                     Err(StoreError::Stale { found }) => {
                         let new = Service { version: found.unwrap_or(0) + 1, ..new.clone() };
-                        self.inner.commit(priority, UnitOfWork::of(Change::PutService(new))).await
+                        store.commit(priority, UnitOfWork::of(Change::PutService(new))).await
                     }
                     answer => answer,
                 }
             }
-            _ => self.inner.commit(priority, UnitOfWork { changes }).await,
+            _ => store.commit(priority, UnitOfWork { changes }).await,
         }
-    }
-
-    async fn commit_all(
-        &self,
-        priority: WritePriority,
-        units: Vec<UnitOfWork>,
-    ) -> Vec<Result<CommitResult, StoreError>> {
-        let mut answers = Vec::new();
-        for unit in units {
-            answers.push(self.commit(priority, unit).await);
-        }
-        answers
-    }
-
-    async fn claimed(&self, scope: &'static str, key: &str) -> Result<Option<IdempotencyRecord>, StoreError> {
-        self.inner.claimed(scope, key).await
     }
 
     async fn take_due(
         &self,
+        store: &MemoryStore,
         now: Millis,
         room: Vec<LaneCapacity>,
     ) -> Result<Vec<StoredDelivery>, StoreError> {
-        let taken = self.inner.take_due(now, room).await?;
-        if self.breakage == Breakage::ClaimsTwice {
+        let taken = store.take_due(now, room).await?;
+        if *self == Breakage::ClaimsTwice {
             let claims = taken.iter().map(|stored| Claim { delivery: stored.id, epoch: stored.epoch });
             let given_back = UnitOfWork::of(Change::ReturnToStore(claims.collect()));
-            self.inner.commit(WritePriority::Outcomes, given_back).await?;
+            store.commit(WritePriority::Outcomes, given_back).await?;
         }
         Ok(taken)
     }
 
-    fn step_marks(&self) -> Arc<dyn StepMarks> {
-        self.inner.step_marks()
-    }
-
-    async fn quarantine_candidates(&self) -> Result<Vec<(StoredDelivery, CrashHistory)>, StoreError> {
-        self.inner.quarantine_candidates().await
-    }
-
-    async fn next_due(&self) -> Result<Vec<DueTimes>, StoreError> {
-        self.inner.next_due().await
-    }
-
-    fn health(&self) -> StoreHealth {
-        self.inner.health()
-    }
-
-    fn epoch(&self) -> u64 {
-        self.inner.epoch()
-    }
-
-    async fn broken(&self) -> StoreError {
-        self.inner.broken().await
-    }
-
-    fn record_gauges(&self) {
-        self.inner.record_gauges();
-    }
-}
-
-impl RegistryReads for BrokenStore {
-    async fn registered(&self) -> Result<RegistrySnapshot, StoreError> {
-        self.inner.registered().await
-    }
-
-    async fn rule_versions(&self, name: &Slug) -> Result<Vec<Rule>, StoreError> {
-        self.inner.rule_versions(name).await
-    }
-
-    async fn circuit_history(&self, service: &Slug, most: usize) -> Result<Vec<Circuit>, StoreError> {
-        self.inner.circuit_history(service, most).await
-    }
-
-    async fn audit(&self, page: PageRequest) -> Result<Page<AuditEntry>, StoreError> {
-        self.inner.audit(page).await
-    }
-}
-
-impl EventReads for BrokenStore {
-    async fn event(&self, id: &str, source: Option<&str>) -> Result<Option<Event>, StoreError> {
-        self.inner.event(id, source).await
-    }
-
-    async fn events(&self, filter: EventFilter, page: PageRequest) -> Result<Page<Event>, StoreError> {
-        self.inner.events(filter, page).await
-    }
-
-    async fn delivery(&self, id: DeliveryId) -> Result<Option<(StoredDelivery, Vec<Attempt>)>, StoreError> {
-        self.inner.delivery(id).await
-    }
-
-    async fn deliveries(
-        &self,
-        filter: DeliveryFilter,
-        page: PageRequest,
-    ) -> Result<Page<StoredDelivery>, StoreError> {
-        self.inner.deliveries(filter, page).await
-    }
-
-    async fn pending(&self, whose: DeliverySelector, most: u32) -> Result<u32, StoreError> {
-        self.inner.pending(whose, most).await
-    }
-
-    async fn backlog_counts(&self, services: Vec<Slug>, most: u32) -> Result<BacklogCounts, StoreError> {
-        self.inner.backlog_counts(services, most).await
-    }
-}
-
-impl DeadLetterReads for BrokenStore {
-    async fn dead_letter(&self, id: DeliveryId) -> Result<Option<DeadLetterDetails>, StoreError> {
-        self.inner.dead_letter(id).await
-    }
-
-    async fn dead_letters(
-        &self,
-        filter: LetterFilter,
-        page: PageRequest,
-    ) -> Result<DeadLetterPage, StoreError> {
-        let mut found = self.inner.dead_letters(filter, page).await?;
-        if self.breakage == Breakage::ReturnsAPageTwice && page.from.is_none() {
+    fn found_letters(&self, page: PageRequest, mut found: DeadLetterPage) -> DeadLetterPage {
+        if *self == Breakage::ReturnsAPageTwice && page.from.is_none() {
             found.page.next = found.page.next.map(|_| u64::MAX);
         }
-        Ok(found)
+        found
     }
 
-    async fn count_letters(&self, filter: LetterFilter, most: u64) -> Result<MatchCount, StoreError> {
-        self.inner.count_letters(filter, most).await
-    }
-
-    async fn letters_behind(
-        &self,
-        filter: LetterFilter,
-        behind: u64,
-        most: usize,
-    ) -> Result<DeadLetterBatch, StoreError> {
-        self.inner.letters_behind(filter, behind, most).await
-    }
-
-    async fn failed_replay(
-        &self,
-        operation: OperationId,
-        up_to: u64,
-    ) -> Result<Option<DeliveryId>, StoreError> {
-        self.inner.failed_replay(operation, up_to).await
-    }
-
-    async fn groups(&self, filter: GroupFilter, page: PageRequest) -> Result<Page<LetterGroup>, StoreError> {
-        let mut found = self.inner.groups(filter, page).await?;
-        if self.breakage == Breakage::CountsGroupsWrongly
+    fn found_groups(&self, mut found: Page<LetterGroup>) -> Page<LetterGroup> {
+        if *self == Breakage::CountsGroupsWrongly
             && let Some(group) = found.items.first_mut()
         {
             group.counts.0[LetterState::Open as usize] += 1;
         }
-        Ok(found)
-    }
-
-    async fn group(&self, fingerprint: Fingerprint) -> Result<Option<LetterGroup>, StoreError> {
-        self.inner.group(fingerprint).await
-    }
-
-    async fn operations(&self, page: PageRequest) -> Result<Page<Operation>, StoreError> {
-        self.inner.operations(page).await
-    }
-
-    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
-        self.inner.operation(id).await
-    }
-
-    async fn untried_replays(
-        &self,
-        operation: OperationId,
-        services: Vec<Slug>,
-    ) -> Result<Vec<(Slug, u64)>, StoreError> {
-        self.inner.untried_replays(operation, services).await
-    }
-
-    async fn running(&self) -> Result<Vec<Operation>, StoreError> {
-        self.inner.running().await
-    }
-}
-
-impl AlertReads for BrokenStore {
-    async fn live_incidents(&self) -> Result<Vec<Incident>, StoreError> {
-        self.inner.live_incidents().await
-    }
-
-    async fn incident(&self, id: &str) -> Result<Option<Incident>, StoreError> {
-        self.inner.incident(id).await
-    }
-
-    async fn incidents(
-        &self,
-        filter: IncidentFilter,
-        page: PageRequest,
-    ) -> Result<Page<Incident>, StoreError> {
-        self.inner.incidents(filter, page).await
-    }
-
-    async fn dead_since(&self, since: Millis, most: u32) -> Result<Vec<(Slug, u32)>, StoreError> {
-        self.inner.dead_since(since, most).await
-    }
-}
-
-impl RetentionReads for BrokenStore {
-    async fn old_events(&self, limits: Limits, behind: u64) -> Result<PrunableEvents, StoreError> {
-        self.inner.old_events(limits, behind).await
+        found
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) mod registry;
 pub(crate) mod retention;
 pub(crate) mod texts;
 pub(crate) mod units;
+mod wrapped;
 
 pub(crate) use factory::{Capabilities, MemoryFactory, PostgresFactory, SqliteFactory, StoreFactory};
 

@@ -113,6 +113,8 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
                         continue;
                     }
                     warn!(target: "seawall", operationId = %operation.id, cause = %error, "[DeadLetters][Work] Retry triggered.");
+                    // What the store has of it decides where it goes on: nobody knows whether the batch is stored.
+                    runs.remove(&operation.id);
                     wait = wait.min(STORE_AGAIN);
                 }
             }

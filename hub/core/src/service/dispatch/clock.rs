@@ -24,7 +24,7 @@ use tracing::warn;
 
 use super::DispatcherInner;
 use crate::domain::time::Millis;
-use crate::port::store::{Change, StoreError, UnitOfWork, UnitStore, WritePriority};
+use crate::port::store::{Change, IdempotencyRecord, StoreError, UnitOfWork, UnitStore, WritePriority};
 use crate::port::transport::Transport;
 use crate::service::wall_time;
 use crate::sync::Lock;
@@ -124,13 +124,11 @@ impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
     pub(super) async fn follow_clock(&self) -> Result<(), StoreError> {
         let now = wall_time(&self.clock);
         if let Some(by) = self.time.look() {
-            self.store
-                .commit(
-                    WritePriority::Outcomes,
-                    UnitOfWork::of(Change::MoveTimes { by, now, thorough: true }),
-                )
-                .await?;
-            self.time.jumped(by);
+            match self.store.commit(WritePriority::Outcomes, self.move_once(by, now)).await {
+                // The store did not answer the first time, and has done it.
+                Ok(_) | Err(StoreError::AlreadyApplied { .. }) => self.time.jumped(by),
+                Err(error) => return Err(error),
+            }
             let cause = "the wall clock has jumped, or the machine slept";
             warn!(target: "seawall", milliseconds = by, cause, "[Hub][Clock] Fallback activated.");
         } else if self.time.is_check_due() {
@@ -140,6 +138,15 @@ impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
             self.time.checked();
         }
         Ok(())
+    }
+
+    /// Returns the unit that shifts the times by a jump. A key makes sure that it happens once: a second shift would make what waits
+    /// wait longer.
+    fn move_once(&self, by: i64, now: Millis) -> UnitOfWork {
+        let key = format!("{} {}", self.store.epoch(), self.time.jumps());
+        let record =
+            IdempotencyRecord { scope: "clock", key, fingerprint: [0; 32], note: String::new(), at: now };
+        UnitOfWork { changes: vec![Change::ClaimKey(record), Change::MoveTimes { by, now, thorough: true }] }
     }
 }
 

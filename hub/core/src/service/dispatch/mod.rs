@@ -68,6 +68,8 @@ struct DispatcherInner<S, T> {
     rules: RwLock<HashMap<Slug, DeliveryPolicy>>,
     /// Deliveries that are claimed and have no room in memory: they go back to the store with the next refill.
     returned: Lock<Vec<Claim>>,
+    /// Held by the outcome that asks a store which is unavailable, so that the others wait for it and do not ask too.
+    store_probe: tokio::sync::Mutex<()>,
     /// The deliveries that were claimed at a crash.
     suspects: Arc<SuspectTracker>,
     /// Wakes the dispatcher when a lane is added.
@@ -96,6 +98,7 @@ impl<S: UnitStore, T: Transport> DeliveryDispatcher<S, T> {
             lanes: RwLock::default(),
             rules: RwLock::default(),
             returned: Lock::default(),
+            store_probe: tokio::sync::Mutex::default(),
             lanes_changed: Notify::new(),
             refill: Notify::new(),
             attempt_ended: Notify::new(),

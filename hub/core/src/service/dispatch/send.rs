@@ -127,6 +127,7 @@ impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
     /// Stores the outcome of an attempt and starts deliveries that waited behind it. It retries while the store is busy, full or
     /// unavailable, because the attempt has taken place.
     async fn commit_outcome(&self, change: Change) -> Result<(), StoreError> {
+        let mut probe = None;
         loop {
             let unit = UnitOfWork::of(change.clone());
             match self.store.commit(WritePriority::Outcomes, unit).await {
@@ -140,7 +141,18 @@ impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
                 // Another process has claimed it, and its outcome counts; or the store did not answer and has stored it.
                 Err(StoreError::LeaseLost(_)) => return Ok(()),
                 Err(error @ StoreError::Broken(_)) => return Err(error),
-                Err(_) => tokio::time::sleep(STORE_AGAIN).await,
+                // One of them asks again and again; the others wait until it has an answer.
+                Err(StoreError::Unavailable { .. }) => {
+                    probe = probe.or_else(|| self.store_probe.try_lock().ok());
+                    match probe {
+                        Some(_) => tokio::time::sleep(STORE_AGAIN).await,
+                        None => drop(self.store_probe.lock().await),
+                    }
+                }
+                Err(_) => {
+                    probe = None;
+                    tokio::time::sleep(STORE_AGAIN).await;
+                }
             }
         }
     }

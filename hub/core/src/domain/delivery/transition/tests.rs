@@ -175,3 +175,16 @@ fn prm_1_a_crash_speaks_by_marks_or_by_company() {
     assert_eq!(starts(watched, CrashTrace::Ended), None);
     assert_eq!(starts(unwatched, CrashTrace::Unwatched(1)).as_deref(), Some("4"));
 }
+
+/// HUB-5: it does not matter whether a delivery goes back to the store before or after its times follow a jump of the clock.
+#[test]
+fn hub_5_a_return_and_a_jump_of_the_clock_can_come_in_any_order() {
+    for state in StoredState::ALL {
+        for row in [row(state), failed(state), DeliveryFacts { is_replay: true, ..row(state) }] {
+            for by in [-2_000, 0, 40, 2_000] {
+                let jumped_first = row.clone().shifted(by, NOW).returned(OURS);
+                assert_eq!(row.clone().returned(OURS).shifted(by, NOW), jumped_first, "{row:?} by {by}");
+            }
+        }
+    }
+}
