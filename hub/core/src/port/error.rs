@@ -42,11 +42,11 @@ pub enum StoreError {
     Full,
     /// Part of the stored data can't be read. From now on, only outcomes are written.
     Damaged(String),
-    /// The store can't be reached for the moment; it may be later, so nobody ends because of this.
+    /// The store can't be reached for the moment. The process goes on and asks again.
     Unavailable {
-        /// False if nothing was changed. True if the unit was sent and no answer came: it may have been committed. Whoever
-        /// repeats it then learns that from the refusal (`EventExists`, `AlreadyApplied`, `LeaseLost`, `Stale`). What it has
-        /// claimed is in nobody's memory: such a store gives it out again.
+        /// False if nothing was changed. True if the unit was sent and no answer came: it may have been committed. A
+        /// caller who repeats it then learns that from the refusal (`EventExists`, `AlreadyApplied`, `LeaseLost`, `Stale`). The
+        /// deliveries that the unit claimed are in no process's memory: such a store lets them be claimed again.
         sent: bool,
     },
     /// It is unknown whether the unit was committed, and nothing will be from now on: the process has to restart and read.
@@ -59,17 +59,17 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::Stale { found: Some(found) } => {
-                write!(f, "it has been changed: its version is {found}")
+                write!(f, "the version has changed: it is {found} now")
             }
-            StoreError::Stale { found: None } => f.write_str("it is not there"),
-            StoreError::EventExists { .. } => f.write_str("there is an event of this id already"),
-            StoreError::AlreadyApplied { .. } => f.write_str("it has happened before under this key"),
-            StoreError::LeaseLost(id) => write!(f, "{id} is in other hands, or has ended"),
-            StoreError::NotADeadLetter(id) => write!(f, "{id} is no dead letter"),
-            StoreError::AlreadyReplayed(id, _) => write!(f, "it has been replayed as {id}"),
-            StoreError::WrongState(word) => write!(f, "it is {word}"),
-            StoreError::Busy => f.write_str("too much is waiting to be written; try again"),
-            StoreError::Full => f.write_str("there is no room on the disk"),
+            StoreError::Stale { found: None } => f.write_str("not found"),
+            StoreError::EventExists { .. } => f.write_str("an event with this id exists already"),
+            StoreError::AlreadyApplied { .. } => f.write_str("this idempotency key was used before"),
+            StoreError::LeaseLost(id) => write!(f, "{id} is not claimed by this process any more"),
+            StoreError::NotADeadLetter(id) => write!(f, "{id} is not a dead letter"),
+            StoreError::AlreadyReplayed(id, _) => write!(f, "already replayed as {id}"),
+            StoreError::WrongState(word) => write!(f, "not allowed in the state `{word}`"),
+            StoreError::Busy => f.write_str("the write queue is full; try again"),
+            StoreError::Full => f.write_str("the disk is full"),
             StoreError::Damaged(reason) => {
                 write!(
                     f,
@@ -78,7 +78,7 @@ impl fmt::Display for StoreError {
             }
             StoreError::Unavailable { sent: false } => f.write_str("the store can't be reached; try again"),
             StoreError::Unavailable { sent: true } => {
-                f.write_str("the store has not answered, and may have stored it; try again")
+                f.write_str("the store did not answer, and may have committed the change; try again")
             }
             StoreError::Broken(reason) => write!(f, "the store can't be trusted any more: {reason}"),
             StoreError::Failed(reason) => write!(f, "the store failed: {reason}"),

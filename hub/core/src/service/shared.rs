@@ -113,9 +113,9 @@ impl fmt::Display for ChangeError {
                 f.write_str("some fields are wrong")?;
                 problems.iter().try_for_each(|(field, reason)| write!(f, "; {field}: {reason}"))
             }
-            ChangeError::Missing => f.write_str("it is not there"),
+            ChangeError::Missing => f.write_str("not found"),
             ChangeError::Conflict(reason) => f.write_str(reason),
-            ChangeError::Repeated(_) => f.write_str("it was done before under this idempotency key"),
+            ChangeError::Repeated(_) => f.write_str("this idempotency key was used before"),
             ChangeError::OtherContent => {
                 f.write_str("another request was sent with this idempotency key; use a new one")
             }

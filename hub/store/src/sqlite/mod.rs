@@ -142,8 +142,8 @@ impl Sqlite {
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let inner = self.inner.clone();
-        let closed = |_| StoreError::Failed("nobody reads any more".into());
-        let _one_of_them = self.inner.reading.acquire().await.map_err(closed)?;
+        let closed = |_| StoreError::Failed("the store is closed".into());
+        let _permit = self.inner.reading.acquire().await.map_err(closed)?;
         let done = tokio::task::spawn_blocking(move || {
             let connection = inner.reader()?;
             let answer = read(&connection);
@@ -254,7 +254,7 @@ impl UnitStore for Sqlite {
 }
 
 fn ended() -> StoreError {
-    StoreError::Broken("the writer has ended".into())
+    StoreError::Broken("the writer has stopped".into())
 }
 
 /// The reason why a database can't be opened, and the remedy.

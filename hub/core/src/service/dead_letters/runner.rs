@@ -133,8 +133,8 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
             OperationDecision::Wait => return Ok(false),
             OperationDecision::Finish => return self.end_work(operation, OperationState::Done, None).await,
             OperationDecision::Stop(cause) => {
-                let (evidence, failed_delivery) = self.evidence(operation).await;
-                let cause = format!("{cause}{evidence}");
+                let (failure, failed_delivery) = self.first_failure(operation).await.unzip();
+                let cause = failure.map_or(cause.clone(), |failure| format!("{cause}; {failure}"));
                 return self
                     .end_work(operation, OperationState::Stopped, Some((cause, failed_delivery)))
                     .await;
@@ -173,7 +173,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
                 Err(_) if !run.passes.leave(dead.delivery.id) => {}
                 Err(refused) => {
                     step.skipped += 1;
-                    step.cause = Some(format!("{}: {refused}", dead.delivery.id));
+                    step.cause = Some(failure_text(dead.delivery.id, &refused.to_string()));
                     step.failed_delivery = Some(dead.delivery.id);
                 }
             }
@@ -231,21 +231,18 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
         Ok(named)
     }
 
-    /// Returns the delivery that has stopped an operation and its response: the first thing that an operator wants to know.
-    async fn evidence(&self, operation: &Operation) -> (String, Option<DeliveryId>) {
+    /// Returns the delivery that has stopped an operation with its failure: the first thing that an operator wants to know.
+    async fn first_failure(&self, operation: &Operation) -> Option<(String, DeliveryId)> {
         if operation.progress.skipped > 0 {
-            let cause = operation.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
-            return (cause, operation.failed_delivery);
+            return operation.cause.clone().zip(operation.failed_delivery);
         }
-        let Ok(Some(id)) = self.core.store.failed_replay(operation.id, operation.cursor).await else {
-            return (String::new(), None);
-        };
-        let attempts = self.core.store.delivery(id).await.ok().flatten().map(|(_, attempts)| attempts);
-        let said = attempts.as_ref().and_then(|attempts| attempts.last()).map(|last| match &last.answer {
-            Some(answer) => format!(" was answered {}", answer.status),
-            None => format!(": {}", last.error.as_deref().unwrap_or("no answer")),
+        let id = self.core.store.failed_replay(operation.id, operation.cursor).await.ok().flatten()?;
+        let (_, attempts) = self.core.store.delivery(id).await.ok().flatten()?;
+        let reason = attempts.last().map_or("no attempt is recorded".to_owned(), |last| match &last.answer {
+            Some(answer) => format!("status {}", answer.status),
+            None => last.error.clone().unwrap_or_else(|| "no response".into()),
         });
-        (format!("; {id}{}", said.unwrap_or_default()), Some(id))
+        Some((failure_text(id, &reason), id))
     }
 
     async fn end_work(
@@ -297,6 +294,11 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
 /// is noticed.
 fn passes_over(waiting: &[(Slug, u64)]) -> bool {
     waiting.iter().map(|(_, count)| count).sum::<u64>() >= AWAY_MIN
+}
+
+/// Describes a delivery that has failed, or was skipped, as an operation shows it.
+fn failure_text(id: DeliveryId, reason: &str) -> String {
+    format!("{id}: {reason}")
 }
 
 /// Checks the service of a rebuilt request: the current rule may send to one that the author of the operation may not use.

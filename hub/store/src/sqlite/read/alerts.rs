@@ -86,5 +86,5 @@ fn mute(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Mute>> {
 
 fn word<T>(row: &Row<'_>, column: usize, read: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
     let word = row.get_ref(column)?.as_str()?;
-    read(word).ok_or_else(|| rows::strange(column, format!("nobody knows `{word}`")))
+    read(word).ok_or_else(|| rows::strange(column, format!("`{word}` is not known")))
 }

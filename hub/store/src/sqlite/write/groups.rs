@@ -35,7 +35,7 @@ impl UnitApplier<'_> {
             },
         )?;
         let Some(((service, rule), reason, replay_of)) = row else {
-            return Err(StoreError::Failed(format!("delivery {delivery} is not there")));
+            return Err(StoreError::Failed(format!("delivery {delivery} does not exist")));
         };
         let unknown = FailureSummary::default();
         let failure = failure.unwrap_or(&unknown);
