@@ -55,6 +55,7 @@ impl LetterSearch {
         let conditions = &mut search.conditions;
         conditions.ask("l.at >= ?", filter.since.map(|since| since.0));
         conditions.ask("l.at < ?", filter.before.map(|before| before.0));
+        conditions.ask("l.delivery <= ?", filter.up_to.map(u64::cast_signed));
         conditions.ask(
             "(SELECT e.source FROM deliveries d JOIN events e ON e.number = d.event WHERE d.number = l.delivery) = ANY (?)",
             filter.within.sources.as_ref().map(|sources| stored_all(sources)),
