@@ -216,6 +216,40 @@ fn hub_12_who_was_told_is_told_of_the_end() {
     assert!(!incident.is_live() && incident.notices.len() == 3);
 }
 
+/// HUB-12: what two have stored of an incident is merged, whoever is first: nothing that goes only forward goes back. What one stores
+/// alone stays as it is.
+#[test]
+fn hub_12_an_incident_of_two_goes_only_forward() {
+    let hook = slug("hook");
+    let mut start = incident();
+    start.tell(std::slice::from_ref(&hook), Millis(0));
+    let seen = |at| Some(Acknowledgement { who: "ann".into(), at: Millis(at), reason: None });
+    let acknowledged = Incident { acknowledged: seen(5), ..start.clone() };
+    let mut ended = Incident { value: 2.0, ..start.clone() };
+    ended.settle(&hook, NoticeKind::Opened, Ok(()), Millis(1));
+    ended.resolve("it is closed", Millis(7));
+    for (one, other) in [(&acknowledged, &ended), (&ended, &acknowledged)] {
+        let both = one.clone().merged(other.clone());
+        assert_eq!(
+            (both.value, &both.acknowledged),
+            (one.value, &seen(5)),
+            "the reading is that of the last"
+        );
+        assert_eq!((both.resolved, both.notices), (ended.resolved.clone(), ended.notices.clone()));
+    }
+    let again = Incident { acknowledged: seen(6), ..acknowledged.clone() };
+    assert_eq!(acknowledged.clone().merged(again.clone()).acknowledged, seen(6), "the last one counts");
+    let mut failed = start.clone();
+    failed.settle(&hook, NoticeKind::Opened, Err("down".into()), Millis(2));
+    assert_eq!(start.clone().merged(failed.clone()).notices, failed.notices, "an attempt is not forgotten");
+    // One that goes on by itself is not changed.
+    for (after, before) in
+        [(&acknowledged, &start), (&ended, &start), (&failed, &start), (&again, &acknowledged)]
+    {
+        assert_eq!(&after.clone().merged(before.clone()), after);
+    }
+}
+
 /// HUB-12: a channel that fails is tried again, ever more rarely, for a day; its end comes after its beginning.
 #[test]
 fn hub_12_a_channel_that_fails_is_tried_ever_more_rarely() {
