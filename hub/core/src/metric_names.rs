@@ -46,6 +46,16 @@ pub const STORE_QUEUE: &str = "seawall.store.queue";
 pub const STORE_WAL: &str = "seawall.store.wal.size";
 /// The size of the database.
 pub const STORE_SIZE: &str = "seawall.store.size";
+/// Whether the database answers; only with PostgreSQL, as all of these.
+pub const DATABASE_UP: &str = "seawall.database.up";
+/// The time since the last beat that the database has answered.
+pub const DATABASE_BEAT_AGE: &str = "seawall.database.beat.age";
+/// The duration of the last beat.
+pub const DATABASE_ROUND_TRIP: &str = "seawall.database.round_trip";
+/// Open connections to the database.
+pub const DATABASE_CONNECTIONS: &str = "seawall.database.connections";
+/// The time for which the oldest unit has waited to be written.
+pub const DATABASE_OLDEST_UNIT: &str = "seawall.database.oldest_unit.age";
 /// Old rows that were deleted.
 pub const PRUNED: &str = "seawall.store.pruned";
 /// Spans for the collector of traces.
@@ -66,7 +76,7 @@ pub const CLIENTS_CUT_OFF: &str = "seawall.clients.cut_off";
 pub const LOG_DROPPED: &str = "seawall.log.dropped";
 
 /// Every metric: its name, kind, unit, labels and meaning. The names are public and do not change.
-pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 30] = [
+pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 35] = [
     (EVENTS, Measure::Counter, Unit::Count, &["outcome"], "events that came in"),
     (EVENTS_UNMATCHED, Measure::Counter, Unit::Count, &[], "events that no rule was for"),
     (EVENTS_FILTERED, Measure::Counter, Unit::Count, &[], "rules whose filter did not take an event"),
@@ -124,6 +134,11 @@ pub const NAMES: [(&str, Measure, Unit, &[&str], &str); 30] = [
     (STORE_QUEUE, Measure::Gauge, Unit::Count, &["lane"], "units of work in the write queue"),
     (STORE_WAL, Measure::Gauge, Unit::Bytes, &[], "the size of the write-ahead log"),
     (STORE_SIZE, Measure::Gauge, Unit::Bytes, &[], "the size of the database"),
+    (DATABASE_UP, Measure::Gauge, Unit::Count, &[], "1 while the database answers, 0 while it does not"),
+    (DATABASE_BEAT_AGE, Measure::Gauge, Unit::Seconds, &[], "time since the database last answered a beat"),
+    (DATABASE_ROUND_TRIP, Measure::Gauge, Unit::Seconds, &[], "duration of the last beat"),
+    (DATABASE_CONNECTIONS, Measure::Gauge, Unit::Count, &[], "open connections to the database"),
+    (DATABASE_OLDEST_UNIT, Measure::Gauge, Unit::Seconds, &[], "age of the oldest unit of work in the write queue"),
     (PRUNED, Measure::Counter, Unit::Count, &["kind"], "rows removed by retention"),
     (SPANS, Measure::Counter, Unit::Count, &["outcome"], "spans for the collector of traces"),
     (STORE_FREE, Measure::Gauge, Unit::Bytes, &[], "free space on the disk"),

@@ -156,6 +156,15 @@ impl AnyStore {
         }
     }
 
+    /// Whether the store can be used, if that is known without asking it: with the reason if it can't.
+    #[must_use]
+    pub fn contact(&self) -> Option<Result<(), String>> {
+        match self {
+            AnyStore::Sqlite(_) => None,
+            AnyStore::Postgres(store) => Some(store.unreachable().map_or(Ok(()), Err)),
+        }
+    }
+
     /// Returns why nothing is accepted any more, if part of the stored data can't be read.
     #[must_use]
     pub fn damaged(&self) -> Option<StoreError> {

@@ -183,6 +183,11 @@ impl<J: Job> WriteQueue<J> {
         }
     }
 
+    /// Returns the smallest value of the first jobs of all lanes.
+    pub(crate) fn oldest<T: Ord>(&self, value: impl Fn(&J) -> T) -> Option<T> {
+        self.lock().lanes.iter().filter_map(VecDeque::front).map(value).min()
+    }
+
     /// Returns the length of each lane.
     pub(crate) fn waiting(&self) -> [usize; LANES] {
         self.lock().lanes.each_ref().map(VecDeque::len)

@@ -14,7 +14,7 @@ mod engine;
 mod parts;
 mod read;
 mod rows;
-mod secret;
+mod status;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
@@ -25,9 +25,12 @@ mod write;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use metrics::gauge;
 use seawall::Clock;
 use seawall_hub_core::domain::time::Millis;
+use seawall_hub_core::metric_names;
 use seawall_hub_core::port::store::{
     CommitResult, CrashHistory, DueTimes, IdempotencyRecord, LaneCapacity, StepMarks, StoreError,
     StoreHealth, StoredDelivery, UnitOfWork, UnitStore, WritePriority,
@@ -97,6 +100,7 @@ struct PostgresInner {
     answers: AnswerTelemetry,
     clock: Clock,
     address: Address,
+    connections: Arc<ConnectTelemetry>,
     threads: StoreThreads,
 }
 
@@ -119,7 +123,7 @@ impl Postgres {
             |what: &str, error: &std::io::Error| OpenError(format!("{what} `{}`: {error}", folder.display()));
         make_private(folder).map_err(|error| failed("can't make the folder", &error))?;
         let connector = options.connector(clock)?;
-        let address = connector.address.clone();
+        let (address, connections) = (connector.address.clone(), connector.telemetry.clone());
         let queue = Arc::new(WriteQueue::new());
         let stop_control = Arc::new(Notify::new());
         let (joined, join) = oneshot::channel();
@@ -152,7 +156,7 @@ impl Postgres {
         answers.opened(node.id().epoch, began);
         let threads = StoreThreads { writer, reader, stop_reading, control, stop_control };
         let inner =
-            PostgresInner { queue, node, steps, readers, answers, clock: Clock::system(), address, threads };
+            PostgresInner { queue, node, steps, readers, answers, clock: Clock::system(), address, threads, connections };
         Ok(Postgres { inner: Arc::new(inner) })
     }
 
@@ -329,6 +333,14 @@ impl UnitStore for Postgres {
 
     fn record_gauges(&self) {
         self.inner.answers.record_queue(self.inner.queue.waiting());
+        let contact = self.inner.node.contact();
+        gauge!(metric_names::DATABASE_UP).set(if contact.is_there { 1.0 } else { 0.0 });
+        gauge!(metric_names::DATABASE_BEAT_AGE).set(contact.beat_age.as_secs_f64());
+        gauge!(metric_names::DATABASE_ROUND_TRIP).set(contact.round_trip.as_secs_f64());
+        gauge!(metric_names::DATABASE_CONNECTIONS).set(self.inner.connections.count() as f64);
+        let oldest = self.inner.queue.oldest(|job| job.since);
+        let age = oldest.map_or(Duration::ZERO, |since| self.inner.clock.precise().since(since));
+        gauge!(metric_names::DATABASE_OLDEST_UNIT).set(age.as_secs_f64());
     }
 }
 

@@ -41,8 +41,12 @@ pub(in crate::http) async fn readiness(State(hub): State<Arc<Server>>) -> Respon
     if let Some(damaged) = hub.store().damaged() {
         return store_problem(&damaged);
     }
-    match hub.ops.check_store().await {
-        Ok(_) => success(StatusCode::OK, &HealthStatus { state: HealthState::Up }),
+    let answer = match hub.store().contact() {
+        Some(known) => known,
+        None => hub.ops.check_store().await.map_err(|error| error.to_string()),
+    };
+    match answer {
+        Ok(()) => success(StatusCode::OK, &HealthStatus { state: HealthState::Up }),
         Err(error) => {
             let word = format!("the store does not respond: {error}");
             problem(StatusCode::SERVICE_UNAVAILABLE, "notReady", &word, true)

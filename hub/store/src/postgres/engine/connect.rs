@@ -55,7 +55,9 @@ impl Connector {
         let opened = timeout(CONNECT_MAX, async {
             let (client, connection) = self.address.config.connect(self.tls.clone()).await?;
             let mut socket = JoinSet::new();
+            let counted = self.telemetry.open();
             socket.spawn(async move {
+                let _counted = counted;
                 // Why it ended is told to whoever waits for an answer.
                 let _ = connection.await;
             });

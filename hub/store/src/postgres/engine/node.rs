@@ -72,12 +72,26 @@ struct NodeState {
     epochs: Vec<i64>,
     /// When the last beat began that succeeded.
     beat: Tick,
+    /// How long that beat took.
+    round_trip: Duration,
+}
+
+/// How well the database answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::postgres) struct Contact {
+    /// False if the last beats had no answer.
+    pub(in crate::postgres) is_there: bool,
+    /// How long ago the last beat began that succeeded.
+    pub(in crate::postgres) beat_age: Duration,
+    /// How long that beat took.
+    pub(in crate::postgres) round_trip: Duration,
 }
 
 impl Node {
     pub(in crate::postgres) fn new(id: NodeId, timeline: Timeline) -> Self {
         let clock = Clock::system();
-        let state = NodeState { id, timeline, epochs: vec![id.epoch.cast_signed()], beat: clock.precise() };
+        let (epochs, beat) = (vec![id.epoch.cast_signed()], clock.precise());
+        let state = NodeState { id, timeline, epochs, beat, round_trip: Duration::ZERO };
         Node { state: Lock::new(state), moved: Notify::new(), clock }
     }
 
@@ -97,7 +111,19 @@ impl Node {
 
     /// Records that a beat has succeeded that began then.
     pub(in crate::postgres) fn beaten(&self, began: Tick) {
-        self.state.lock().beat = began;
+        let round_trip = self.now().since(began);
+        let mut state = self.state.lock();
+        (state.beat, state.round_trip) = (began, round_trip);
+    }
+
+    /// Returns how well the database answers. Nobody is asked for this.
+    pub(in crate::postgres) fn contact(&self) -> Contact {
+        let (beat, round_trip) = {
+            let state = self.state.lock();
+            (state.beat, state.round_trip)
+        };
+        let beat_age = self.now().since(beat);
+        Contact { is_there: beat_age < IN_TOUCH, beat_age, round_trip }
     }
 
     /// Waits until somebody has found the server on another timeline.

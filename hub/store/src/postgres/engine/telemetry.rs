@@ -1,6 +1,7 @@
 //! What is told of the store.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use seawall::Clock;
 use seawall::telemetry::Sampler;
@@ -13,12 +14,24 @@ use super::connect::ConnectError;
 pub(in crate::postgres) struct ConnectTelemetry {
     clock: Clock,
     away: AtomicBool,
+    open: AtomicUsize,
     line: Sampler,
 }
 
 impl ConnectTelemetry {
     pub(in crate::postgres) fn new(clock: Clock) -> Self {
-        ConnectTelemetry { clock, away: AtomicBool::new(false), line: Sampler::new(1) }
+        ConnectTelemetry { clock, away: AtomicBool::new(false), open: AtomicUsize::new(0), line: Sampler::new(1) }
+    }
+
+    /// Counts a connection until the guard is dropped.
+    pub(in crate::postgres) fn open(self: &Arc<Self>) -> OpenConnection {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        OpenConnection(self.clone())
+    }
+
+    /// Returns the number of open connections.
+    pub(in crate::postgres) fn count(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
     }
 
     /// Records a connection.
@@ -35,5 +48,14 @@ impl ConnectTelemetry {
             let cause = error.explained(address);
             warn!(target: "seawall", %cause, suppressed, "[Store][Connect] Retry triggered.");
         }
+    }
+}
+
+/// A connection that is counted.
+pub(in crate::postgres) struct OpenConnection(Arc<ConnectTelemetry>);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }

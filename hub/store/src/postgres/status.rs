@@ -1,4 +1,4 @@
-//! Which key has sealed the secrets of the database.
+//! What the hub wants to know of the database itself: whether it answers, and which key has sealed its secrets.
 
 use seawall_hub_core::port::store::StoreError;
 
@@ -25,6 +25,13 @@ impl Postgres {
             })
         });
         written.await
+    }
+
+    /// Returns why the database can't be used at the moment, by the beats of the node. Nobody is asked for this.
+    pub(crate) fn unreachable(&self) -> Option<String> {
+        let contact = self.inner.node.contact();
+        let (address, age) = (&self.inner.address, contact.beat_age.as_secs_f64());
+        (!contact.is_there).then(|| format!("the database `{address}` has not answered for {age:.1} s"))
     }
 
     /// Returns the host and the name of the database.
