@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 
 use seawall_testkit::http::{HttpConnection, HttpMessage};
+use seawall_testkit::servers::{Database, Postgres};
 use serde_json::Value;
 
 pub(crate) use seawall_testkit::http::header;
@@ -37,6 +40,9 @@ impl Hub {
             // What tests do to a hub is its log full of; what it needs a person for is shown.
             .env("SEAWALL_LOG_LEVEL", "error")
             .stdout(Stdio::piped());
+        if let Some(url) = database_of(folder) {
+            command.env("SEAWALL_DATABASE", url);
+        }
         command
     }
 
@@ -150,6 +156,20 @@ impl Hub {
         });
         delivery
     }
+}
+
+/// The variable that makes hubs keep their data in PostgreSQL: each folder gets a database of its own.
+const TEST_DATABASE: &str = "SEAWALL_TEST_DATABASE";
+
+/// The database of a folder, if the tests run with one.
+fn database_of(folder: &Path) -> Option<String> {
+    static DATABASES: Mutex<BTreeMap<PathBuf, Database>> = Mutex::new(BTreeMap::new());
+    if std::env::var(TEST_DATABASE).ok()? != "postgres" {
+        return None;
+    }
+    let mut databases = DATABASES.lock().unwrap();
+    let new = || Postgres::shared().database().unwrap();
+    Some(databases.entry(folder.to_owned()).or_insert_with(new).url().to_owned())
 }
 
 /// An answer of the hub.

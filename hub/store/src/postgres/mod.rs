@@ -155,8 +155,17 @@ impl Postgres {
         let readers = Arc::new(Readers::new(reading, node.clone(), reader.handle.clone()));
         answers.opened(node.id().epoch, began);
         let threads = StoreThreads { writer, reader, stop_reading, control, stop_control };
-        let inner =
-            PostgresInner { queue, node, steps, readers, answers, clock: Clock::system(), address, threads, connections };
+        let inner = PostgresInner {
+            queue,
+            node,
+            steps,
+            readers,
+            answers,
+            clock: Clock::system(),
+            address,
+            threads,
+            connections,
+        };
         Ok(Postgres { inner: Arc::new(inner) })
     }
 

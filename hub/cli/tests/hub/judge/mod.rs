@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 
 mod chance;
+mod database;
 mod fsync;
 mod full;
 mod judged;

@@ -4,9 +4,11 @@
 
 mod backup;
 mod config;
+mod database;
 mod deploy;
 mod files;
 mod folder;
+mod migrate;
 mod retention;
 mod start;
 mod traces;

@@ -11,13 +11,19 @@ use crate::harness::{Hub, SEAWALL};
 /// The folders of earlier versions; their README says how they are made.
 const VERSIONS: [&str; 1] = ["v0.1"];
 
-fn fixture(version: &str) -> PathBuf {
+pub(super) fn fixture(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/tests/fixtures").join(version)
 }
 
 /// Starts a hub that prunes nothing and has the public URL of the recount.
 fn start(data: &Path) -> Hub {
+    start_with(data, &[])
+}
+
+/// The same with more arguments.
+pub(super) fn start_with(data: &Path, more: &[&str]) -> Hub {
     let mut command = Hub::command(Path::new(SEAWALL), data);
+    command.args(more);
     for kept in ["--keep-delivered", "--keep-discarded", "--keep-audit"] {
         command.args([kept, "forever"]);
     }
@@ -43,7 +49,7 @@ fn differences(at: &str, expected: &Value, found: &Value, all: &mut Vec<String>)
     }
 }
 
-fn assert_same(hub: &Hub, recount: &Value) {
+pub(super) fn assert_same(hub: &Hub, recount: &Value) {
     let mut all = Vec::new();
     for (path, expected) in recount.as_object().unwrap() {
         differences(path, expected, &hub.get(path), &mut all);

@@ -20,7 +20,12 @@ pub(in crate::postgres) struct ConnectTelemetry {
 
 impl ConnectTelemetry {
     pub(in crate::postgres) fn new(clock: Clock) -> Self {
-        ConnectTelemetry { clock, away: AtomicBool::new(false), open: AtomicUsize::new(0), line: Sampler::new(1) }
+        ConnectTelemetry {
+            clock,
+            away: AtomicBool::new(false),
+            open: AtomicUsize::new(0),
+            line: Sampler::new(1),
+        }
     }
 
     /// Counts a connection until the guard is dropped.
