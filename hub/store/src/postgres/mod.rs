@@ -100,7 +100,8 @@ struct PostgresInner {
     answers: AnswerTelemetry,
     clock: Clock,
     address: Address,
-    connections: Arc<ConnectTelemetry>,
+    /// Makes connections that may write.
+    connector: Connector,
     threads: StoreThreads,
 }
 
@@ -123,7 +124,7 @@ impl Postgres {
             |what: &str, error: &std::io::Error| OpenError(format!("{what} `{}`: {error}", folder.display()));
         make_private(folder).map_err(|error| failed("can't make the folder", &error))?;
         let connector = options.connector(clock)?;
-        let (address, connections) = (connector.address.clone(), connector.telemetry.clone());
+        let (address, writable) = (connector.address.clone(), connector.clone());
         let queue = Arc::new(WriteQueue::new());
         let stop_control = Arc::new(Notify::new());
         let (joined, join) = oneshot::channel();
@@ -164,7 +165,7 @@ impl Postgres {
             clock: Clock::system(),
             address,
             threads,
-            connections,
+            connector: writable,
         };
         Ok(Postgres { inner: Arc::new(inner) })
     }
@@ -346,7 +347,7 @@ impl UnitStore for Postgres {
         gauge!(metric_names::DATABASE_UP).set(if contact.is_there { 1.0 } else { 0.0 });
         gauge!(metric_names::DATABASE_BEAT_AGE).set(contact.beat_age.as_secs_f64());
         gauge!(metric_names::DATABASE_ROUND_TRIP).set(contact.round_trip.as_secs_f64());
-        gauge!(metric_names::DATABASE_CONNECTIONS).set(self.inner.connections.count() as f64);
+        gauge!(metric_names::DATABASE_CONNECTIONS).set(self.inner.connector.telemetry.count() as f64);
         let oldest = self.inner.queue.oldest(|job| job.since);
         let age = oldest.map_or(Duration::ZERO, |since| self.inner.clock.precise().since(since));
         gauge!(metric_names::DATABASE_OLDEST_UNIT).set(age.as_secs_f64());

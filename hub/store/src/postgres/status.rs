@@ -3,6 +3,8 @@
 use seawall_hub_core::port::store::StoreError;
 
 use super::Postgres;
+use super::engine::connect::ConnectError;
+use super::engine::fault;
 
 impl Postgres {
     /// Returns the fingerprint of the key that has sealed the secrets, if it was noted.
@@ -18,13 +20,13 @@ impl Postgres {
 
     /// Notes the fingerprint of the key that seals the secrets. Nothing else is written with it, and twice is as good as once.
     pub(crate) async fn put_secret(&self, fingerprint: &[u8; 32]) -> Result<(), StoreError> {
-        let written = self.read(fingerprint.to_vec(), |session, fingerprint| {
-            Box::pin(async move {
-                let note = "UPDATE meta SET secret = $1 WHERE secret IS DISTINCT FROM $1";
-                session.run(note, &[fingerprint]).await.map(drop)
-            })
-        });
-        written.await
+        let session = self.inner.connector.connect().await.map_err(|error| match error {
+            ConnectError::Failed(error) => fault::translate(&error),
+            ConnectError::Silent => StoreError::Unavailable { sent: false },
+        })?;
+        let note = "UPDATE meta SET secret = $1 WHERE secret IS DISTINCT FROM $1";
+        let noted = session.run(note, &[&fingerprint.as_slice()]).await;
+        noted.map(drop).map_err(|error| fault::translate(&error))
     }
 
     /// Returns why the database can't be used at the moment, by the beats of the node. Nobody is asked for this.
