@@ -152,7 +152,7 @@ async fn hub_14_releasing_an_order_is_the_function_for_every_order_of_three() {
         }
     }
     let table = orders.table().await;
-    let is_first = |place: usize| place % 3 == 0;
+    let is_first = |place: usize| place.is_multiple_of(3);
     let mut expected = orders.before.clone();
     table.node.text("BEGIN").await;
     for place in (0..orders.before.len()).filter(|place| is_first(*place)) {
