@@ -124,10 +124,10 @@ pub(in crate::postgres) const RELEASE: &str = sql!(
       ORDER BY number LIMIT $2 FOR UPDATE)"
 );
 
-/// `OrderFacts::next`, for these orders of a rule that holds nothing.
+/// `OrderFacts::next_when_released`, for these orders of a rule that holds nothing: the first starts if all of its order are blocked.
 pub(in crate::postgres) const START_ORDERS: &str = sql!(
     "UPDATE work SET state = " QUEUED " WHERE state = " BLOCKED " AND number IN
-     (SELECT min(number) FROM work WHERE rule = $1 AND ordering = ANY($2) GROUP BY ordering HAVING bool_and(" WAITS_IN_ORDER "))"
+     (SELECT min(number) FROM work WHERE rule = $1 AND ordering = ANY($2) GROUP BY ordering HAVING bool_and(state = " BLOCKED "))"
 );
 
 /// `DeliveryFacts::shifted`, for all that are pending.

@@ -85,7 +85,7 @@ async fn hub_14_releasing_is_the_function_for_every_order_of_three() {
         if is_ours(place) { facts.clone().released() } else { facts.clone() }
     };
     let mut expected: Vec<_> = orders.before.iter().enumerate().map(release).collect();
-    orders.start(&mut expected, is_ours, |facts| facts.next());
+    orders.start(&mut expected, is_ours, |facts| facts.next_when_released());
     assert_rows(&orders.before, &table.all().await, &expected);
     table.assert_proved(&[RELEASE, START_ORDERS, HELD_BY_RULE]);
 }
