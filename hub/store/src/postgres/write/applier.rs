@@ -129,8 +129,3 @@ impl<'c> UnitApplier<'c> {
         }
     }
 }
-
-/// For a change that is not written yet.
-pub(super) fn missing() -> ApplyError {
-    ApplyError::Refused(StoreError::Failed("not written yet".into()))
-}
