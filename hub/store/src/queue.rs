@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::thread;
 
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
@@ -244,6 +245,17 @@ impl<J: Job> WriteQueue<J> {
 
     fn lock(&self) -> MutexGuard<'_, WriteQueueState<J>> {
         self.state.lock()
+    }
+}
+
+/// Closes the queue if the writer panics, so that nobody waits for it.
+pub(crate) struct PanicGuard<'q, J: Job>(pub(crate) &'q WriteQueue<J>);
+
+impl<J: Job> Drop for PanicGuard<'_, J> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.break_off("the writer has panicked");
+        }
     }
 }
 

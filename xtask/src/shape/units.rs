@@ -19,6 +19,7 @@ const BEGINNINGS: &[&str] = &[
     ".transaction_with_behavior(",
     ".unchecked_transaction(",
     ".build_transaction(",
+    ".build_transaction(",
 ];
 
 /// How it begins as SQL. Looked for with the quote before it, so that comments may speak of it.
@@ -53,6 +54,7 @@ fn a_store_that_begins_a_unit_of_work_is_found() {
     let check = |path: &str, text: &str| problems(&[File::made_up(path, text)]).len();
     assert_eq!(check("hub/store/src/sqlite/event.rs", "let tx = pool.begin().await?;"), 1);
     assert_eq!(check("hub/store/src/event.rs", "connection.execute(\"BEGIN IMMEDIATE\")"), 1);
+    assert_eq!(check("hub/store/src/postgres/event.rs", "client.build_transaction().start()"), 1);
     assert_eq!(check("hub/store/src/sqlite/engine/writer.rs", "let tx = pool.begin().await?;"), 0);
     assert_eq!(check("hub/store/src/postgres/write/event.rs", "client.build_transaction().start()"), 1);
     assert_eq!(check("hub/store/src/event.rs", "// The service called pool.begin() before.\nfn f() {}"), 0);

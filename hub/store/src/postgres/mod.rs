@@ -42,8 +42,8 @@ use self::engine::connect::Connector;
 use self::engine::control::{self, Start};
 use self::engine::fault::QueryError;
 use self::engine::link::Link;
-use self::engine::node::{Node, SLOTS};
-use self::engine::reader::{Answer, Readers};
+use self::engine::node::{HubNode, SLOTS};
+use self::engine::reader::{QueryFuture, Readers};
 use self::engine::session::Session;
 use self::engine::tasks::{TimedJob, WriteTask};
 use self::engine::telemetry::ConnectTelemetry;
@@ -53,7 +53,7 @@ use self::engine::writer::Transactor;
 use self::read::READER_SETTINGS;
 use self::write::WRITER_SETTINGS;
 use crate::OpenError;
-use crate::queue::{WriteJob, WriteQueue};
+use crate::queue::{PanicGuard, WriteJob, WriteQueue};
 use crate::sqlite::make_private;
 use crate::steps::Steps;
 use crate::telemetry::{AnswerTelemetry, CommitTelemetry};
@@ -94,7 +94,7 @@ pub struct Postgres {
 
 struct PostgresInner {
     queue: Arc<WriteQueue<TimedJob>>,
-    node: Arc<Node>,
+    node: Arc<HubNode>,
     steps: Arc<Steps>,
     readers: Arc<Readers>,
     answers: AnswerTelemetry,
@@ -128,8 +128,12 @@ impl Postgres {
         let queue = Arc::new(WriteQueue::new());
         let stop_control = Arc::new(Notify::new());
         let (joined, join) = oneshot::channel();
-        let start =
-            Start { connector: connector.clone(), name: options.name.clone(), data_folder: folder.clone() };
+        let start = Start {
+            connector: connector.clone(),
+            name: options.name.clone(),
+            data_folder: folder.clone(),
+            clock: clock.clone(),
+        };
         let (stop, told) = (stop_control.clone(), queue.clone());
         let lost = move |reason: &str| WriteQueue::break_off(&told, reason);
         let control = RuntimeThread::start("seawall node", move || control::run(start, joined, stop, lost))
@@ -153,7 +157,7 @@ impl Postgres {
         let stop = stop_reading.clone();
         let reader = RuntimeThread::start("seawall reader", move || async move { stop.notified().await })
             .map_err(|error| failed("can't start the readers for", &error))?;
-        let readers = Arc::new(Readers::new(reading, node.clone(), reader.handle.clone()));
+        let readers = Arc::new(Readers::new(reading, node.clone(), reader.handle.clone(), clock.clone()));
         answers.opened(node.id().epoch, began);
         let threads = StoreThreads { writer, reader, stop_reading, control, stop_control };
         let inner = PostgresInner {
@@ -162,7 +166,7 @@ impl Postgres {
             steps,
             readers,
             answers,
-            clock: Clock::system(),
+            clock: clock.clone(),
             address,
             threads,
             connector: writable,
@@ -198,7 +202,7 @@ impl Postgres {
     async fn read<A, T, E>(
         &self,
         args: A,
-        query: impl for<'a> Fn(&'a Session, &'a A) -> Answer<'a, T, E> + Send + 'static,
+        query: impl for<'a> Fn(&'a Session, &'a A) -> QueryFuture<'a, T, E> + Send + 'static,
     ) -> Result<T, StoreError>
     where
         A: Send + Sync + 'static,
@@ -214,14 +218,14 @@ impl Postgres {
 struct Writers {
     connector: Connector,
     queue: Arc<WriteQueue<TimedJob>>,
-    node: Arc<Node>,
+    node: Arc<HubNode>,
     steps: Arc<Steps>,
     clock: Clock,
 }
 
 impl Writers {
     async fn run(self) {
-        let _last = PanicGuard(self.queue.clone());
+        let _last = PanicGuard(&self.queue);
         let task = |slot: i16, lanes| WriteTask {
             lanes,
             queue: self.queue.clone(),
@@ -241,17 +245,6 @@ impl Writers {
             task(SLOTS[0], [WritePriority::Ingest, WritePriority::Outcomes]).run(),
             task(SLOTS[1], [WritePriority::Admin, WritePriority::Retention]).run()
         );
-    }
-}
-
-/// Closes the queue if a writer panics, so that nobody waits for it.
-struct PanicGuard(Arc<WriteQueue<TimedJob>>);
-
-impl Drop for PanicGuard {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.break_off("a writer has panicked");
-        }
     }
 }
 

@@ -25,7 +25,7 @@ pub(in crate::postgres) struct Address {
 /// How much of TLS is asked for, as `sslmode` and its companions say.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(in crate::postgres) struct TlsSettings {
-    pub(in crate::postgres) mode: TlsMode,
+    pub(in crate::postgres) mode: TlsLevel,
     /// The file with the certificates of authorities.
     pub(in crate::postgres) root: Option<String>,
     /// The files with the certificate of the hub and its key.
@@ -35,8 +35,8 @@ pub(in crate::postgres) struct TlsSettings {
 
 /// What is checked of a server before anything is sent to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::postgres) enum TlsMode {
-    /// No TLS.
+pub(in crate::postgres) enum TlsLevel {
+    /// The connection is not encrypted.
     Disable,
     /// TLS if the server has it, and no check of its certificate.
     #[default]
@@ -63,7 +63,7 @@ impl Address {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match name {
                 "sslmode" => {
-                    tls.mode = TlsMode::of(value).ok_or_else(|| refused("its `sslmode` is unknown"))?;
+                    tls.mode = TlsLevel::of(value).ok_or_else(|| refused("its `sslmode` is unknown"))?;
                 }
                 "sslrootcert" => tls.root = Some(decoded(value)),
                 "sslcert" => tls.certificate = Some(decoded(value)),
@@ -78,8 +78,8 @@ impl Address {
         }
         config
             .ssl_mode(match tls.mode {
-                TlsMode::Disable => SslMode::Disable,
-                TlsMode::Prefer => SslMode::Prefer,
+                TlsLevel::Disable => SslMode::Disable,
+                TlsLevel::Prefer => SslMode::Prefer,
                 _ => SslMode::Require,
             })
             .application_name(application)
@@ -95,14 +95,14 @@ impl Address {
     }
 }
 
-impl TlsMode {
-    fn of(value: &str) -> Option<TlsMode> {
+impl TlsLevel {
+    fn of(value: &str) -> Option<TlsLevel> {
         match value {
-            "disable" => Some(TlsMode::Disable),
-            "prefer" => Some(TlsMode::Prefer),
-            "require" => Some(TlsMode::Require),
-            "verify-ca" => Some(TlsMode::VerifyAuthority),
-            "verify-full" => Some(TlsMode::VerifyFull),
+            "disable" => Some(TlsLevel::Disable),
+            "prefer" => Some(TlsLevel::Prefer),
+            "require" => Some(TlsLevel::Require),
+            "verify-ca" => Some(TlsLevel::VerifyAuthority),
+            "verify-full" => Some(TlsLevel::VerifyFull),
             _ => None,
         }
     }
@@ -174,7 +174,7 @@ mod tests {
         let url = "postgresql://seawall:s3cret@db.example:5433/hub?sslmode=verify-full&sslrootcert=%2Fca.pem&connect_timeout=9";
         let address = Address::parse(url, "seawall").unwrap();
         assert_eq!(address.to_string(), "db.example:5433/hub");
-        assert_eq!(address.tls.mode, TlsMode::VerifyFull);
+        assert_eq!(address.tls.mode, TlsLevel::VerifyFull);
         assert_eq!(address.tls.root.as_deref(), Some("/ca.pem"));
         assert_eq!(address.config.get_password(), Some(&b"s3cret"[..]));
         assert!(!format!("{address:?}").contains("s3cret"));

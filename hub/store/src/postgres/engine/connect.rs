@@ -9,7 +9,7 @@ use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address::{Address, TlsMode};
+use super::address::{Address, TlsLevel};
 use super::fault;
 use super::session::{ServerProcess, Session, SessionInfo, Timeline};
 use super::telemetry::ConnectTelemetry;
@@ -83,7 +83,9 @@ impl ConnectError {
     pub(in crate::postgres) fn is_passing(&self) -> bool {
         match self {
             ConnectError::Silent => true,
-            ConnectError::Failed(error) => fault::Fault::of(error) == fault::Fault::Connection,
+            ConnectError::Failed(error) => {
+                fault::DatabaseFault::of(error) == fault::DatabaseFault::Connection
+            }
         }
     }
 
@@ -102,7 +104,7 @@ impl ConnectError {
             },
         };
         let hint = match address.tls.mode {
-            TlsMode::Disable | TlsMode::Prefer => "",
+            TlsLevel::Disable | TlsLevel::Prefer => "",
             _ => " (over TLS)",
         };
         OpenError(format!("can't connect to the database `{address}`{hint}: {reason}"))

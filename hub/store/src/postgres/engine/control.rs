@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use seawall::Clock;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::checks;
 use super::connect::Connector;
 use super::link::jittered;
-use super::node::{self, Node};
+use super::node::{self, HubNode};
 use super::session::Session;
 use crate::OpenError;
 
@@ -27,12 +28,13 @@ pub(in crate::postgres) struct Start {
     pub(in crate::postgres) connector: Connector,
     pub(in crate::postgres) name: String,
     pub(in crate::postgres) data_folder: PathBuf,
+    pub(in crate::postgres) clock: Clock,
 }
 
 /// Becomes a node, reports that, and shows that it lives until `stop`. `lost` is called if another process takes over.
 pub(in crate::postgres) async fn run(
     start: Start,
-    joined: oneshot::Sender<Result<Arc<Node>, OpenError>>,
+    joined: oneshot::Sender<Result<Arc<HubNode>, OpenError>>,
     stop: Arc<Notify>,
     lost: impl Fn(&str),
 ) {
@@ -56,7 +58,7 @@ pub(in crate::postgres) async fn run(
     control.leave().await;
 }
 
-async fn open(start: &Start) -> Result<(Session, Node), OpenError> {
+async fn open(start: &Start) -> Result<(Session, HubNode), OpenError> {
     let mut tries = 0;
     let session = loop {
         match start.connector.connect().await {
@@ -70,13 +72,13 @@ async fn open(start: &Start) -> Result<(Session, Node), OpenError> {
     };
     checks::check(&session, &start.connector).await?;
     let id = node::join(&session, &start.name, &start.data_folder).await?;
-    let node = Node::new(id, session.info().timeline);
+    let node = HubNode::new(id, session.info().timeline, start.clock.clone());
     Ok((session, node))
 }
 
 struct Control {
     start: Start,
-    node: Arc<Node>,
+    node: Arc<HubNode>,
     session: Option<Session>,
 }
 

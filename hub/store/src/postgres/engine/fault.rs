@@ -9,7 +9,7 @@ use crate::postgres::write::applier::ApplyError;
 
 /// What an error of the database means.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::postgres) enum Fault {
+pub(in crate::postgres) enum DatabaseFault {
     /// Others were in the way: the same may succeed at once.
     Conflict,
     /// The connection is lost or of no use any more.
@@ -18,28 +18,28 @@ pub(in crate::postgres) enum Fault {
     Full,
     /// Something that was stored can't be read any more.
     Damaged,
-    /// Anything else.
+    /// The statement has failed for another reason.
     Other,
 }
 
-impl Fault {
-    pub(in crate::postgres) fn of(error: &Error) -> Fault {
+impl DatabaseFault {
+    pub(in crate::postgres) fn of(error: &Error) -> DatabaseFault {
         let Some(code) = error.code() else {
             // What the driver itself can't read or write does not become readable on another connection.
             return if error.is_closed() || is_of_the_network(error) {
-                Fault::Connection
+                DatabaseFault::Connection
             } else {
-                Fault::Other
+                DatabaseFault::Other
             };
         };
         match code.code() {
-            "40001" | "40P01" | "55P03" => Fault::Conflict,
+            "40001" | "40P01" | "55P03" => DatabaseFault::Conflict,
             // A node that was demoted or a server that shuts down, starts, recovers or has no room for a connection.
-            "25006" | "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" => Fault::Connection,
-            "53100" => Fault::Full,
-            "XX001" | "XX002" => Fault::Damaged,
-            code if code.starts_with("08") => Fault::Connection,
-            _ => Fault::Other,
+            "25006" | "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" => DatabaseFault::Connection,
+            "53100" => DatabaseFault::Full,
+            "XX001" | "XX002" => DatabaseFault::Damaged,
+            code if code.starts_with("08") => DatabaseFault::Connection,
+            _ => DatabaseFault::Other,
         }
     }
 }
@@ -70,11 +70,11 @@ pub(in crate::postgres) fn text(error: &Error) -> String {
 
 /// Translates an error for whoever asked.
 pub(in crate::postgres) fn translate(error: &Error) -> StoreError {
-    match Fault::of(error) {
-        Fault::Full => StoreError::Full,
-        Fault::Damaged => StoreError::Damaged(text(error)),
-        Fault::Connection => StoreError::Unavailable { sent: false },
-        Fault::Conflict | Fault::Other => StoreError::Failed(text(error)),
+    match DatabaseFault::of(error) {
+        DatabaseFault::Full => StoreError::Full,
+        DatabaseFault::Damaged => StoreError::Damaged(text(error)),
+        DatabaseFault::Connection => StoreError::Unavailable { sent: false },
+        DatabaseFault::Conflict | DatabaseFault::Other => StoreError::Failed(text(error)),
     }
 }
 
@@ -89,7 +89,7 @@ pub(in crate::postgres) trait QueryError: Send {
 
 impl QueryError for Error {
     fn is_of_connection(&self) -> bool {
-        Fault::of(self) == Fault::Connection
+        DatabaseFault::of(self) == DatabaseFault::Connection
     }
 
     fn translated(&self) -> StoreError {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::connect::Connector;
-use super::node::Node;
+use super::node::HubNode;
 use super::session::{ServerProcess, Session};
 
 /// The pauses between two tries to connect: short at first, so that a restart of the server is over soon.
@@ -16,7 +16,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// The connection of a task.
 pub(in crate::postgres) struct Link {
     connector: Connector,
-    node: Arc<Node>,
+    node: Arc<HubNode>,
     session: Option<Session>,
     /// The process of the server that served the last connection, until it is known to have ended.
     left_behind: Option<ServerProcess>,
@@ -24,7 +24,7 @@ pub(in crate::postgres) struct Link {
 }
 
 impl Link {
-    pub(in crate::postgres) fn new(connector: Connector, node: Arc<Node>) -> Self {
+    pub(in crate::postgres) fn new(connector: Connector, node: Arc<HubNode>) -> Self {
         Link { connector, node, session: None, left_behind: None, pause: PAUSE_MIN }
     }
 

@@ -24,6 +24,7 @@ use super::writer::{begin, commit, roll_back};
 use super::{fault, schema};
 use crate::OpenError;
 use crate::postgres::write::applier::{ApplyError, NodeId, UnitApplier};
+use crate::sql::sql;
 use crate::steps;
 
 /// How often a start looks whether the node before it is gone.
@@ -31,10 +32,12 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The nodes that count as live, what speaks against it, and until when. A node whose lock is free is judged a second after its
 /// last beat; one that still has it, when its time is over.
-const LIVE: &str = "SELECT epoch, name, until, until < clock_timestamp() AS is_over,
+const LIVE: &str = sql!(
+    "SELECT epoch, name, until, until < clock_timestamp() AS is_over,
         until < clock_timestamp() + interval '2 s' AS missed_a_beat,
         extract(epoch FROM clock_timestamp() - until + interval '3 s')::float8 AS seen
-    FROM nodes WHERE state = 0 ORDER BY epoch";
+    FROM nodes WHERE state = " NODE_LIVE " ORDER BY epoch"
+);
 
 /// The writers of a process: one for what comes and goes all the time, one for what people change.
 pub(in crate::postgres) const SLOTS: [i16; 2] = [0, 1];
@@ -58,7 +61,7 @@ const IN_TOUCH: Duration = Duration::from_millis(1_500);
 const WAIT: Duration = Duration::from_millis(100);
 
 /// The node that this process is.
-pub(in crate::postgres) struct Node {
+pub(in crate::postgres) struct HubNode {
     state: Lock<NodeState>,
     /// Asks for another epoch, because the server is on another timeline.
     moved: Notify,
@@ -87,12 +90,11 @@ pub(in crate::postgres) struct Contact {
     pub(in crate::postgres) round_trip: Duration,
 }
 
-impl Node {
-    pub(in crate::postgres) fn new(id: NodeId, timeline: Timeline) -> Self {
-        let clock = Clock::system();
+impl HubNode {
+    pub(in crate::postgres) fn new(id: NodeId, timeline: Timeline, clock: Clock) -> Self {
         let (epochs, beat) = (vec![id.epoch.cast_signed()], clock.precise());
         let state = NodeState { id, timeline, epochs, beat, round_trip: Duration::ZERO };
-        Node { state: Lock::new(state), moved: Notify::new(), clock }
+        HubNode { state: Lock::new(state), moved: Notify::new(), clock }
     }
 
     pub(in crate::postgres) fn id(&self) -> NodeId {
@@ -230,7 +232,7 @@ async fn rivals(session: &Session) -> Result<Vec<Rival>, Error> {
 async fn take_over(session: &Session, name: &str, data_folder: &Path) -> Result<NodeId, ApplyError> {
     session.run("SET LOCAL statement_timeout = 0", &[]).await?;
     session.run("SET LOCAL lock_timeout = '5s'", &[]).await?;
-    session.run("UPDATE nodes SET state = 2 WHERE state = 0", &[]).await?;
+    session.run(sql!("UPDATE nodes SET state = " NODE_DEAD " WHERE state = " NODE_LIVE), &[]).await?;
     session.run("DELETE FROM writers", &[]).await?;
     let era = era(session).await?;
     let insert = "INSERT INTO nodes (epoch, name, state, until, reclaimed)
@@ -239,7 +241,9 @@ async fn take_over(session: &Session, name: &str, data_folder: &Path) -> Result<
     let epoch: i64 = row.map_or(0, |row| row.get(0));
     session.find("SELECT pg_try_advisory_lock($1, $2)", &[&NAMESPACE, &locks::of_node(epoch)]).await?;
     let id = NodeId { epoch: epoch.cast_unsigned(), era };
-    let gone = session.find("SELECT 1 FROM nodes WHERE state <> 0 AND NOT reclaimed LIMIT 1", &[]).await?;
+    let gone = session
+        .find(sql!("SELECT 1 FROM nodes WHERE state <> " NODE_LIVE " AND NOT reclaimed LIMIT 1"), &[])
+        .await?;
     if gone.is_some() {
         UnitApplier::new(session, id).reclaim(&steps::left(data_folder)).await?;
     }
@@ -266,17 +270,17 @@ async fn era(session: &Session) -> Result<u64, Error> {
 }
 
 /// Shows that the node lives. Returns false if another process has declared it dead.
-pub(in crate::postgres) async fn beat(session: &Session, node: &Node) -> Result<bool, Error> {
+pub(in crate::postgres) async fn beat(session: &Session, node: &HubNode) -> Result<bool, Error> {
     let epochs = node.epochs();
-    let update =
-        "UPDATE nodes SET until = clock_timestamp() + interval '3 s' WHERE epoch = ANY($1) AND state <> 2";
+    let update = sql!("UPDATE nodes SET until = clock_timestamp() + interval '3 s' WHERE epoch = ANY($1) AND state <> " NODE_DEAD);
     let beaten = session.run(update, &[&epochs]).await?;
     Ok(usize::try_from(beaten).is_ok_and(|beaten| beaten == epochs.len()))
 }
 
 /// Says that the time of the node is over.
-pub(in crate::postgres) async fn leave(session: &Session, node: &Node) -> Result<(), Error> {
-    let update = "UPDATE nodes SET until = clock_timestamp() WHERE epoch = ANY($1) AND state <> 2";
+pub(in crate::postgres) async fn leave(session: &Session, node: &HubNode) -> Result<(), Error> {
+    let update =
+        sql!("UPDATE nodes SET until = clock_timestamp() WHERE epoch = ANY($1) AND state <> " NODE_DEAD);
     session.run(update, &[&node.epochs()]).await.map(drop)
 }
 
@@ -284,7 +288,7 @@ pub(in crate::postgres) async fn leave(session: &Session, node: &Node) -> Result
 /// without a reason means that it has to be tried again.
 pub(in crate::postgres) async fn return_to(
     session: &Session,
-    node: &Node,
+    node: &HubNode,
     name: &str,
 ) -> Result<(), Option<String>> {
     for epoch in node.epochs() {
@@ -302,7 +306,7 @@ pub(in crate::postgres) async fn return_to(
 
 /// Takes an epoch and an era on the timeline that the server is on now. What the node has claimed under the epochs before stays
 /// claimed under them.
-async fn move_to_timeline(session: &Session, node: &Node, name: &str) -> Result<(), Error> {
+async fn move_to_timeline(session: &Session, node: &HubNode, name: &str) -> Result<(), Error> {
     begin(session).await?;
     let era = era(session).await?;
     let least = node.epochs().into_iter().max().unwrap_or(0) + 1;

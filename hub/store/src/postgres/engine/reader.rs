@@ -14,19 +14,19 @@ use tokio::task::JoinSet;
 use super::connect::Connector;
 use super::fault::QueryError;
 use super::link::Link;
-use super::node::Node;
+use super::node::HubNode;
 use super::session::Session;
 
 /// The maximum number of concurrent readers.
 pub(in crate::postgres) const READERS_MAX: usize = 4;
 
 /// The answer of a query, still to come.
-pub(in crate::postgres) type Answer<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+pub(in crate::postgres) type QueryFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
 /// The connections of readers. They belong to a thread of their own.
 pub(in crate::postgres) struct Readers {
     connector: Connector,
-    node: Arc<Node>,
+    node: Arc<HubNode>,
     idle: Lock<Vec<Link>>,
     reading: Semaphore,
     thread: Handle,
@@ -34,16 +34,21 @@ pub(in crate::postgres) struct Readers {
 }
 
 impl Readers {
-    pub(in crate::postgres) fn new(connector: Connector, node: Arc<Node>, thread: Handle) -> Self {
+    pub(in crate::postgres) fn new(
+        connector: Connector,
+        node: Arc<HubNode>,
+        thread: Handle,
+        clock: Clock,
+    ) -> Self {
         let (idle, reading) = (Lock::default(), Semaphore::new(READERS_MAX));
-        Readers { connector, node, idle, reading, thread, clock: Clock::system() }
+        Readers { connector, node, idle, reading, thread, clock }
     }
 
     /// Runs a query, and once more on another connection if it was lost meanwhile.
     pub(in crate::postgres) async fn read<A, T, E>(
         self: &Arc<Self>,
         args: A,
-        query: impl for<'a> Fn(&'a Session, &'a A) -> Answer<'a, T, E> + Send + 'static,
+        query: impl for<'a> Fn(&'a Session, &'a A) -> QueryFuture<'a, T, E> + Send + 'static,
     ) -> Result<T, StoreError>
     where
         A: Send + Sync + 'static,
@@ -65,7 +70,7 @@ impl Readers {
         &self,
         since: Tick,
         args: A,
-        query: impl for<'a> Fn(&'a Session, &'a A) -> Answer<'a, T, E>,
+        query: impl for<'a> Fn(&'a Session, &'a A) -> QueryFuture<'a, T, E>,
     ) -> Result<T, StoreError> {
         let away = Err(StoreError::Unavailable { sent: false });
         let Some(Ok(_one_of_them)) = self.node.answer(since, self.reading.acquire()).await else {

@@ -11,7 +11,7 @@ use seawall::Tick;
 use seawall_hub_core::port::store::{CommitResult, StoreError, UnitOfWork, WritePriority};
 use tokio::sync::oneshot::Sender;
 
-use super::node::Node;
+use super::node::HubNode;
 use super::writer::{TransactError, Transactor};
 use crate::postgres::write::applier::UnitApplier;
 use crate::postgres::write::batch::{self, Shape};
@@ -36,7 +36,7 @@ impl Job for TimedJob {
 }
 
 /// A unit, and who waits for its result.
-struct Waiting {
+struct WaitingUnit {
     unit: UnitOfWork,
     reply: Sender<Result<CommitResult, StoreError>>,
 }
@@ -46,7 +46,7 @@ pub(in crate::postgres) struct WriteTask {
     pub(in crate::postgres) lanes: [WritePriority; 2],
     pub(in crate::postgres) queue: Arc<WriteQueue<TimedJob>>,
     pub(in crate::postgres) transactor: Transactor,
-    pub(in crate::postgres) node: Arc<Node>,
+    pub(in crate::postgres) node: Arc<HubNode>,
     pub(in crate::postgres) steps: Arc<Steps>,
     pub(in crate::postgres) telemetry: CommitTelemetry,
 }
@@ -67,7 +67,7 @@ impl WriteTask {
     }
 
     async fn commit(&mut self, jobs: Vec<TimedJob>) {
-        let mut groups: [Vec<Waiting>; TOGETHER.len()] = Default::default();
+        let mut groups: [Vec<WaitingUnit>; TOGETHER.len()] = Default::default();
         let (mut singles, mut oldest) = (Vec::new(), None);
         for TimedJob { job, since } in jobs {
             if self.node.is_over(since) {
@@ -78,7 +78,7 @@ impl WriteTask {
                 WriteJob::Commit(unit, reply) => match self.group_of(&unit) {
                     Some(group) => {
                         oldest = Some(oldest.map_or(since, |oldest: Tick| oldest.min(since)));
-                        groups[group].push(Waiting { unit, reply });
+                        groups[group].push(WaitingUnit { unit, reply });
                     }
                     None => singles.push((WriteJob::Commit(unit, reply), since)),
                 },
@@ -103,7 +103,7 @@ impl WriteTask {
     }
 
     /// Applies all groups in one transaction. If that fails, each unit gets its own.
-    async fn commit_groups(&mut self, since: Tick, groups: [Vec<Waiting>; TOGETHER.len()]) {
+    async fn commit_groups(&mut self, since: Tick, groups: [Vec<WaitingUnit>; TOGETHER.len()]) {
         let units: [Vec<&UnitOfWork>; TOGETHER.len()] =
             groups.each_ref().map(|group| group.iter().map(|waiting| &waiting.unit).collect());
         let began = self.telemetry.now();
@@ -126,7 +126,7 @@ impl WriteTask {
                 }
             }
             Err(TransactError::Failed(StoreError::Failed(_))) if count > 1 => {
-                for Waiting { unit, reply } in waiting {
+                for WaitingUnit { unit, reply } in waiting {
                     self.commit_single(since, WriteJob::Commit(unit, reply)).await;
                 }
             }

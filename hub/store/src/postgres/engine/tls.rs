@@ -12,7 +12,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address::{TlsMode, TlsSettings};
+use super::address::{TlsLevel, TlsSettings};
 use crate::OpenError;
 
 /// Returns what makes TLS connections with these settings.
@@ -40,11 +40,11 @@ fn verifier(
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, OpenError> {
     let depth = match settings.mode {
-        TlsMode::Disable | TlsMode::Prefer => Depth::Nothing,
+        TlsLevel::Disable | TlsLevel::Prefer => CertificateTrust::Nothing,
         // As in every client of PostgreSQL: whoever names authorities wants them to be asked.
-        TlsMode::Require if settings.root.is_none() => Depth::Nothing,
-        TlsMode::Require | TlsMode::VerifyAuthority => Depth::Authority(roots(settings)?),
-        TlsMode::VerifyFull => {
+        TlsLevel::Require if settings.root.is_none() => CertificateTrust::Nothing,
+        TlsLevel::Require | TlsLevel::VerifyAuthority => CertificateTrust::Authority(roots(settings)?),
+        TlsLevel::VerifyFull => {
             let built =
                 WebPkiServerVerifier::builder_with_provider(Arc::new(roots(settings)?), provider).build();
             return match built {
@@ -88,13 +88,13 @@ fn unusable(path: &str, error: &dyn std::fmt::Display) -> OpenError {
 /// Checks less than the whole certificate, as somebody has asked for by name.
 #[derive(Debug)]
 struct LenientVerifier {
-    depth: Depth,
+    depth: CertificateTrust,
     provider: Arc<CryptoProvider>,
 }
 
 #[derive(Debug)]
-enum Depth {
-    /// Whoever answers is believed: what is sent can't be read on the way, and may go to the wrong server.
+enum CertificateTrust {
+    /// The certificate is not checked: what is sent can't be read on the way, and may go to the wrong server.
     Nothing,
     /// The certificate comes from a known authority, and may be that of another host.
     Authority(RootCertStore),
@@ -109,7 +109,7 @@ impl ServerCertVerifier for LenientVerifier {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if let Depth::Authority(roots) = &self.depth {
+        if let CertificateTrust::Authority(roots) = &self.depth {
             let certificate = ParsedCertificate::try_from(certificate)?;
             let algorithms = self.provider.signature_verification_algorithms.all;
             verify_server_cert_signed_by_trust_anchor(&certificate, roots, intermediates, now, algorithms)?;

@@ -13,9 +13,9 @@ use seawall_hub_core::port::store::StoreError;
 use tokio::time::sleep;
 use tokio_postgres::Error;
 
-use super::fault::{self, Fault};
+use super::fault::{self, DatabaseFault};
 use super::link::Link;
-use super::node::Node;
+use super::node::HubNode;
 use super::session::{Params, Session};
 use crate::postgres::write::applier::{ApplyError, NodeId};
 
@@ -38,7 +38,7 @@ pub(in crate::postgres) async fn roll_back(session: &Session) -> Result<(), Erro
 /// Runs transactions one after the other, each until it is known how it ended.
 pub(in crate::postgres) struct Transactor {
     link: Link,
-    node: Arc<Node>,
+    node: Arc<HubNode>,
     /// The row of this writer.
     slot: i16,
     /// The number of the last transaction. None is used twice.
@@ -76,7 +76,7 @@ enum Applied<T> {
 }
 
 impl Transactor {
-    pub(in crate::postgres) fn new(link: Link, node: Arc<Node>, slot: i16) -> Self {
+    pub(in crate::postgres) fn new(link: Link, node: Arc<HubNode>, slot: i16) -> Self {
         Transactor {
             link,
             node,
@@ -122,8 +122,10 @@ impl Transactor {
             match self.node.answer(since, commit(session)).await {
                 Some(Ok(())) => return Ok(value),
                 // The server has said that it was not committed.
-                Some(Err(error)) if error.code().is_some() && Fault::of(&error) != Fault::Connection => {
-                    if Fault::of(&error) != Fault::Conflict {
+                Some(Err(error))
+                    if error.code().is_some() && DatabaseFault::of(&error) != DatabaseFault::Connection =>
+                {
+                    if DatabaseFault::of(&error) != DatabaseFault::Conflict {
                         return Err(TransactError::Failed(fault::translate(&error)));
                     }
                 }
@@ -158,7 +160,9 @@ impl Transactor {
                 Some(Ok(None)) if node == self.node.id() => return Err(TransactError::Lost),
                 // The server was replaced by one that does not know this epoch.
                 Some(Ok(None)) => return Err(unknown),
-                Some(Err(error)) if Fault::of(&error) == Fault::Conflict => sleep(CONFLICT_PAUSE).await,
+                Some(Err(error)) if DatabaseFault::of(&error) == DatabaseFault::Conflict => {
+                    sleep(CONFLICT_PAUSE).await;
+                }
                 Some(Err(_)) => self.link.drop_session(),
                 None => {
                     self.link.drop_session();
@@ -190,10 +194,12 @@ async fn apply<T>(
     };
     let applied = match (marked, made) {
         (Ok(0), _) => Applied::Lost,
-        (Err(error), _) | (Ok(_), Err(ApplyError::Database(error))) => match Fault::of(&error) {
-            Fault::Conflict => Applied::Conflict,
-            Fault::Connection => return Applied::Broken,
-            Fault::Full | Fault::Damaged | Fault::Other => Applied::Failed(fault::translate(&error)),
+        (Err(error), _) | (Ok(_), Err(ApplyError::Database(error))) => match DatabaseFault::of(&error) {
+            DatabaseFault::Conflict => Applied::Conflict,
+            DatabaseFault::Connection => return Applied::Broken,
+            DatabaseFault::Full | DatabaseFault::Damaged | DatabaseFault::Other => {
+                Applied::Failed(fault::translate(&error))
+            }
         },
         (Ok(_), Err(ApplyError::Refused(error))) => Applied::Refused(error),
         // The server would roll it back on COMMIT, and the driver would call that a success.

@@ -1,13 +1,12 @@
 //! The one thread that writes, and the one place that begins and ends units of work.
 
 use std::sync::Arc;
-use std::thread;
 
 use rusqlite::{Connection, Error, ffi};
 use seawall::Clock;
 use seawall_hub_core::port::store::{Change, StoreError};
 
-use crate::queue::{Job, WriteJob, WriteQueue};
+use crate::queue::{Job, PanicGuard, WriteJob, WriteQueue};
 use crate::record::UnreadableRow;
 use crate::sqlite::engine::room;
 use crate::sqlite::engine::schema::StartInfo;
@@ -161,17 +160,6 @@ impl Writer {
     }
 }
 
-/// Closes the queue if the writer panics, so that nobody waits for it.
-struct PanicGuard<'q>(&'q WriteQueue<WriteJob>);
-
-impl Drop for PanicGuard<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.break_off("the writer has panicked");
-        }
-    }
-}
-
 /// Runs the first unit of each start, as a whole or not at all.
 pub(crate) fn at_start<T>(
     connection: &mut Connection,
@@ -224,6 +212,7 @@ fn fatal(error: &Error) -> StoreError {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::thread;
 
     use seawall_hub_core::domain::delivery::DeliveryId;
     use seawall_hub_core::domain::event::Event;

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::super::address::Address;
 use super::super::connect::Connector;
 use super::super::link::Link;
-use super::super::node::{Node, SLOTS, beat, join};
+use super::super::node::{HubNode, SLOTS, beat, join};
 use super::super::telemetry::ConnectTelemetry;
 use super::super::tls;
 use super::*;
@@ -20,7 +20,7 @@ struct Place {
     _folder: TempDir,
     /// What the first connection goes through. When it is gone, the next one goes to the server itself.
     proxy: Option<FaultProxy>,
-    node: Arc<Node>,
+    node: Arc<HubNode>,
     beside: Session,
     transactor: Transactor,
 }
@@ -39,7 +39,7 @@ async fn place() -> Place {
     let beside = connector(database.url()).connect().await.unwrap();
     let id = join(&beside, "test", folder.path()).await.unwrap();
     beside.run_text("CREATE TABLE counted (n integer)").await.unwrap();
-    let node = Arc::new(Node::new(id, beside.info().timeline));
+    let node = Arc::new(HubNode::new(id, beside.info().timeline, Clock::system()));
     let link = Link::new(connector(&both), node.clone());
     let transactor = Transactor::new(link, node.clone(), SLOTS[0]);
     Place { _folder: folder, proxy: Some(proxy), node, beside, transactor }

@@ -17,7 +17,7 @@ use seawall_hub_core::port::store::{
 use tokio::sync::Barrier;
 
 use super::{ERA, Names, Table, TestNode};
-use crate::postgres::engine::fault::Fault;
+use crate::postgres::engine::fault::DatabaseFault;
 use crate::postgres::write::applier::ApplyError;
 use crate::postgres::write::batch::{Shape, apply_batch, shape};
 use crate::tests::{NOW, row};
@@ -79,7 +79,7 @@ impl Race {
                     return Err(error);
                 }
                 Err(ApplyError::Database(error)) => {
-                    assert_eq!(Fault::of(&error), Fault::Conflict, "{error:?}");
+                    assert_eq!(DatabaseFault::of(&error), DatabaseFault::Conflict, "{error:?}");
                     node.text("ROLLBACK").await;
                     self.conflicts.set(self.conflicts.get() + 1);
                 }
