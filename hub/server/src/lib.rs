@@ -27,6 +27,7 @@ pub mod source;
 mod spans;
 mod start;
 pub mod transport;
+mod unfold;
 
 pub use database::DatabaseUrl;
 pub use hub::Server;

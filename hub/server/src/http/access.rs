@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use seawall_hub_core::domain::dead_letter::Visibility;
 use seawall_hub_core::domain::key::{Key, Scope};
 use seawall_hub_core::domain::slug::Slug;
@@ -15,7 +15,7 @@ use seawall_hub_core::port::store::StoredDelivery;
 use sha2::{Digest, Sha256};
 
 use super::context::RequestContext;
-use super::reply::problem;
+use super::error::ApiError;
 use super::routes;
 use crate::hub::Server;
 
@@ -87,7 +87,7 @@ impl Caller {
     }
 
     /// Returns the answer to an event from a source that is not for this key.
-    pub(super) fn source_refused(&self, source: &str) -> Response {
+    pub(super) fn source_refused(&self, source: &str) -> ApiError {
         let mut word = format!("this key may not send events from the source `{source}`");
         if let Some(own) =
             self.0.sources.as_ref().and_then(|sources| sources.first()).filter(|_| source == UNNAMED)
@@ -104,7 +104,7 @@ impl Caller {
                     .join(", ")
             );
         }
-        problem(StatusCode::FORBIDDEN, "forbidden", &word, false)
+        ApiError::new("forbidden", word)
     }
 }
 
@@ -169,7 +169,7 @@ pub fn key_hash(key: &str) -> [u8; 32] {
 }
 
 /// Returns the key that was given, if it is valid. It is found by its hash, so that the time it takes says nothing about it.
-fn authenticated(hub: &Server, given: Option<&str>) -> Result<Arc<Key>, Box<Response>> {
+fn authenticated(hub: &Server, given: Option<&str>) -> Result<Arc<Key>, ApiError> {
     let found = given.and_then(|given| hub.registry.key_with(&key_hash(given)));
     found.ok_or_else(|| {
         let word = match given {
@@ -179,7 +179,7 @@ fn authenticated(hub: &Server, given: Option<&str>) -> Result<Arc<Key>, Box<Resp
                  first start"
             }
         };
-        Box::new(problem(StatusCode::UNAUTHORIZED, "unauthorised", word, false))
+        ApiError::new("unauthorised", word)
     })
 }
 
@@ -211,16 +211,16 @@ pub(super) async fn guard(
         Ok(key) => {
             let (scope, name) = (scope.word(), &key.name);
             let word = format!("this needs the scope `{scope}`, which the key `{name}` does not have");
-            return problem(StatusCode::FORBIDDEN, "forbidden", &word, false);
+            return ApiError::new("forbidden", word).into_response();
         }
-        Err(refusal) => return *refusal,
+        Err(refusal) => return refusal.into_response(),
     };
     if routes::is_for_metrics(matched) && !caller.sees_all() {
         let word = "this key is restricted to some services, but metrics cover all of them";
-        return problem(StatusCode::FORBIDDEN, "forbidden", word, false);
+        return ApiError::new("forbidden", word).into_response();
     }
     if let Some(others) = others {
-        return super::wrong_method(&others);
+        return super::wrong_method(&others).into_response();
     }
     let reason = request.headers().get(REASON).and_then(|reason| said(reason.as_bytes()));
     let trace = request.extensions().get::<TraceId>().copied();
@@ -231,7 +231,7 @@ pub(super) async fn guard(
         return next.run(request).await;
     }
     if hub.responses().is_full() {
-        return super::memory_full();
+        return super::memory_full().into_response();
     }
     let _turn = hub.responses().turn().await;
     next.run(request).await

@@ -3,15 +3,14 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
-use axum::http::StatusCode;
+use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
 use seawall_hub_core::domain::trace::TraceId;
 use seawall_hub_core::service::{Author, Context};
 
-use super::EarlyResponse;
 use super::access::Caller;
-use super::reply::problem;
+use super::error::ApiError;
 use crate::hub::Server;
 
 /// The context of a request with a key. It stands for the context of what the request changes.
@@ -50,14 +49,38 @@ impl Deref for RequestContext {
 }
 
 impl<S: Sync> FromRequestParts<S> for RequestContext {
-    type Rejection = EarlyResponse;
+    type Rejection = ApiError;
 
     /// Takes the context that the guard has made. A route without a guard has none.
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        let missing = || {
-            let word = "internal error of the hub";
-            EarlyResponse(problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", word, false))
-        };
-        parts.extensions.remove::<RequestContext>().ok_or_else(missing)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        parts.extensions.remove::<RequestContext>().ok_or_else(ApiError::internal)
+    }
+}
+
+/// The length of the verb at the end of a path such as `…/services/{name}:pause`.
+#[derive(Clone, Copy)]
+pub(super) struct VerbLength(pub(super) usize);
+
+/// The parameter of a path without its verb: the name or the id of what an action is for.
+pub(super) struct Target(String);
+
+impl Deref for Target {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Target {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let Path(mut text) = path.map_err(IntoResponse::into_response)?;
+        if let Some(VerbLength(verb)) = parts.extensions.get() {
+            text.truncate(text.len().saturating_sub(verb + ":".len()));
+        }
+        Ok(Target(text))
     }
 }

@@ -1,11 +1,4 @@
-//! A problem with a field, and the reason for an unknown name.
-
-/// A problem with a field.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct FieldError {
-    pub(crate) field: String,
-    pub(crate) reason: String,
-}
+//! The reason for an unknown name.
 
 /// The reason for an unknown name, with the known one that differs in one slip.
 pub(super) fn unknown(kind: &str, name: &str, known: &str) -> String {

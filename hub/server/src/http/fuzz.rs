@@ -1,14 +1,14 @@
 //! What reads bytes from outside and is nobody else's business, for `cargo xtask fuzz`. In no build that does not ask for it.
 #![expect(clippy::panic, reason = "a panic is how a fuzzer learns that something does not hold")]
 
-use super::bridge::incoming;
+use super::bridge::events;
 use super::query;
 use super::registry::rules::{self, RuleInput};
 
 /// Reads an event as somebody has written it. Of one that is in order, its data, which is JSON.
 #[must_use]
 pub fn event(written: &[u8]) -> Option<String> {
-    match incoming::read(written, true) {
+    match events::read(written, true) {
         Ok(event) => Some(event.data.as_str().to_owned()),
         Err(unread) => {
             assert!(!unread.problems().is_empty(), "what is refused says why");

@@ -7,7 +7,6 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::StatusCode;
 use schemars::JsonSchema;
 use seawall_api::{DurationText, Name};
 use seawall_hub_core::domain::slug::Slug;
@@ -15,10 +14,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::HandlerResult;
-use super::fields::FieldError;
 use super::reader::{ShapeReader, integer};
 use super::shape::{FieldShape, Shape, ShapeField, shape_of};
+use seawall_api::FieldProblem;
 
 /// A body without fields.
 #[derive(Serialize, serde::Deserialize, JsonSchema)]
@@ -32,7 +30,7 @@ pub(super) struct Input<S, V = S> {
     given: Map<String, Value>,
     /// The fields without a problem.
     read: Map<String, Value>,
-    problems: Vec<FieldError>,
+    problems: Vec<FieldProblem>,
     types: PhantomData<fn() -> (S, V)>,
 }
 
@@ -128,7 +126,7 @@ where
     }
 
     pub(super) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
-        self.problems.push(FieldError { field: field.into(), reason: reason.into() });
+        self.problems.push(FieldProblem { field: field.into(), reason: reason.into() });
     }
 
     /// True if a problem was found.
@@ -142,20 +140,19 @@ where
     }
 
     /// Adds problems that were found elsewhere. A field that has one already keeps it.
-    pub(super) fn also(&mut self, more: impl IntoIterator<Item = (String, String)>) {
+    pub(super) fn also(&mut self, more: impl IntoIterator<Item = FieldProblem>) {
         let known: Vec<String> = self.problems.iter().map(|problem| problem.field.clone()).collect();
-        let new = more.into_iter().filter(|(field, _)| !known.contains(field));
-        self.problems.extend(new.map(|(field, reason)| FieldError { field, reason }));
+        self.problems.extend(more.into_iter().filter(|problem| !known.contains(&problem.field)));
     }
 
     /// Returns what was read, or every problem.
-    pub(super) fn finish(self) -> Result<S, Vec<FieldError>> {
+    pub(super) fn finish(self) -> Result<S, Vec<FieldProblem>> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
         serde_json::from_value(Value::Object(self.read)).map_err(|error| {
             debug_assert!(false, "the schema accepts what the type does not: {error}");
-            vec![FieldError { field: String::new(), reason: error.to_string() }]
+            vec![FieldProblem { field: String::new(), reason: error.to_string() }]
         })
     }
 }
@@ -168,19 +165,6 @@ pub(super) fn slug(name: &Name) -> Slug {
 /// A duration that the reader has checked.
 pub(super) fn duration(text: &DurationText) -> Duration {
     seawall::config::duration(text.as_str()).unwrap_or_default()
-}
-
-/// Carries out a change of some fields until no other change comes between. A caller who states no version means the newest.
-pub(super) async fn retried<F: Future<Output = HandlerResult>>(
-    stated: Option<u64>,
-    attempt: impl Fn() -> F,
-) -> HandlerResult {
-    loop {
-        let response = attempt().await?;
-        if stated.is_some() || response.status() != StatusCode::PRECONDITION_FAILED {
-            return Ok(response);
-        }
-    }
 }
 
 /// An object without these fields.

@@ -5,6 +5,7 @@ mod alerts;
 mod bridge;
 pub(crate) mod context;
 mod dead_letters;
+mod error;
 pub(crate) mod fields;
 mod formats;
 #[cfg(feature = "fuzz")]
@@ -28,7 +29,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -37,8 +38,9 @@ use seawall_hub_core::encode::hex;
 
 pub(crate) use self::access::UNKNOWN_KEY;
 pub use self::access::key_hash;
+use self::error::ApiError;
 pub use self::registry::keys::fresh_key;
-use self::reply::{completed, problem};
+use self::reply::completed;
 pub(crate) use self::watch::RequestTelemetry;
 use crate::gateway::GatewayRefusal;
 use crate::hub::Server;
@@ -49,45 +51,9 @@ const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// The `Retry-After` while response memory is full. A client that does not read is cut off soon, and then there is memory again.
 const MEMORY_RETRY_SECONDS: &str = "5";
 
-/// An answer, or one that came early.
-type HandlerResult = Result<Response, EarlyResponse>;
-
-/// An answer that came before the handler was done.
-pub(crate) struct EarlyResponse(Response);
-
-impl From<Box<Response>> for EarlyResponse {
-    fn from(response: Box<Response>) -> Self {
-        EarlyResponse(*response)
-    }
-}
-
-impl From<serde_json::Error> for EarlyResponse {
-    fn from(error: serde_json::Error) -> Self {
-        EarlyResponse(reply::not_json(&error))
-    }
-}
-
-impl From<Vec<fields::FieldError>> for EarlyResponse {
-    fn from(problems: Vec<fields::FieldError>) -> Self {
-        EarlyResponse(reply::wrong_fields(&problems))
-    }
-}
-
-impl From<Response> for EarlyResponse {
-    fn from(response: Response) -> Self {
-        EarlyResponse(response)
-    }
-}
-
-impl IntoResponse for EarlyResponse {
-    fn into_response(self) -> Response {
-        self.0
-    }
-}
-
 /// The API of a hub.
 pub fn api(hub: Arc<Server>) -> Router {
-    let (guarded, table) = routes::router(hub.demo().is_some());
+    let (guarded, table) = routes::router(&hub);
     let table = Arc::new(table);
     let unknown = table.clone();
     let guarded = guarded.layer(middleware::from_fn_with_state((hub.clone(), table.clone()), access::guard));
@@ -95,7 +61,7 @@ pub fn api(hub: Arc<Server>) -> Router {
         .merge(guarded)
         .fallback(move |request: Request| {
             let verbs = unknown.verbs(request.uri().path());
-            async move { verbs.map_or_else(nothing_here, |(verb, known)| no_verb(&verb, &known)) }
+            async move { verbs.map_or_else(nothing_here, |(verb, known)| unknown_action(&verb, &known)) }
         })
         .method_not_allowed_fallback(move |request: Request| {
             let matched = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
@@ -118,10 +84,7 @@ async fn outermost(State(hub): State<Arc<Server>>, mut request: Request, next: N
     }
     #[expect(clippy::disallowed_methods, reason = "it is waited for, and must outlive who waits")]
     let done = tokio::spawn(answered(hub, trace, request, next)).await;
-    done.unwrap_or_else(|_| {
-        let word = "internal error of the hub";
-        completed(problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", word, false), Some(trace))
-    })
+    done.unwrap_or_else(|_| completed(ApiError::internal().into_response(), Some(trace)))
 }
 
 /// Answers a request with a complete envelope, and logs what could not be served.
@@ -145,21 +108,19 @@ pub(crate) fn fresh_trace() -> TraceId {
 
 /// The answer to a request that is refused before the API sees it.
 pub(crate) fn refused(headers: &HeaderMap, refusal: &GatewayRefusal) -> Response {
-    completed(gateway::refused(refusal, None), Some(trace_id(headers)))
+    completed(ApiError::of_call(refusal, None).into_response(), Some(trace_id(headers)))
 }
 
 /// The answer to a request for whose response there is no memory left, after the API has made it.
 pub(crate) fn no_memory_left() -> Response {
-    completed(memory_full(), None)
+    completed(memory_full().into_response(), None)
 }
 
 /// The answer to a request for whose response there is no memory left.
-fn memory_full() -> Response {
+fn memory_full() -> ApiError {
     let word = "the hub holds as many bytes of responses as it may: clients do not read theirs; ask again, or raise \
                 `--response-memory`";
-    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "memoryFull", word, true);
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(MEMORY_RETRY_SECONDS));
-    response
+    ApiError::new("memoryFull", word).retry_after(MEMORY_RETRY_SECONDS)
 }
 
 /// A name for an event that has none, by chance.
@@ -179,32 +140,21 @@ fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Splits `{id}:{verb}` into its two parts.
-fn split_verb(text: &str) -> Option<(&str, &str)> {
-    text.rsplit_once(':')
+fn nothing_here() -> ApiError {
+    ApiError::new("notFound", "path not found")
 }
 
-fn nothing_here() -> Response {
-    problem(StatusCode::NOT_FOUND, "notFound", "path not found", false)
-}
-
-fn no_such_method() -> Response {
-    let word = "the path does not support this method";
-    problem(StatusCode::METHOD_NOT_ALLOWED, "wrongMethod", word, false)
+fn no_such_method() -> ApiError {
+    ApiError::new("wrongMethod", "the path does not support this method")
 }
 
 /// The same, with those that there are. Said here, the router leaves it as it is.
-fn wrong_method(others: &str) -> Response {
-    let mut response = no_such_method();
-    if let Ok(others) = HeaderValue::try_from(others) {
-        response.headers_mut().insert(header::ALLOW, others);
-    }
-    response
+fn wrong_method(others: &str) -> ApiError {
+    no_such_method().with_header(header::ALLOW, others)
 }
 
-fn no_verb(verb: &str, known: &str) -> Response {
-    let word = format!("unknown action `:{verb}`. Known: {known}");
-    problem(StatusCode::NOT_FOUND, "noSuchAction", &word, false)
+fn unknown_action(verb: &str, known: &str) -> ApiError {
+    ApiError::new("noSuchAction", format!("unknown action `:{verb}`. Known: {known}"))
 }
 
 #[cfg(test)]

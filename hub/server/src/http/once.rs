@@ -4,7 +4,6 @@
 //! key to the API that includes the secret, which is kept sealed for as long as the hub remembers the request.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::Response;
 use seawall_hub_core::domain::hash;
 use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::encode::{bytes_of_hex, hex};
@@ -12,7 +11,8 @@ use seawall_hub_core::service::{CREATED, ChangeError, ChangeKey};
 
 use super::access::Caller;
 use super::bridge::events::idempotency_key;
-use super::reply::{problem, refused};
+use super::error::{ApiError, refused};
+use super::reply::{ApiReply, ApiResult};
 use crate::hub::Server;
 
 /// The header of an answer that was given before.
@@ -24,7 +24,7 @@ pub(super) fn change_key(
     caller: &Caller,
     kind: &str,
     body: &[u8],
-) -> Result<Option<ChangeKey>, Box<Response>> {
+) -> Result<Option<ChangeKey>, ApiError> {
     let Some(key) = idempotency_key(headers, caller)? else { return Ok(None) };
     // What has to be there for the request to be taken belongs to what was asked for.
     let conditions =
@@ -33,38 +33,21 @@ pub(super) fn change_key(
     Ok(Some(ChangeKey { key, fingerprint, note: None }))
 }
 
-/// The status that was answered when the change was made.
-pub(super) fn first_status(note: &str) -> StatusCode {
-    if note == CREATED { StatusCode::CREATED } else { StatusCode::OK }
-}
-
-/// Marks an answer as one that was given before.
-pub(super) fn replayed(mut response: Response) -> Response {
-    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-    response
-}
-
-/// The answer if what was created under the key is not there any more.
-pub(super) fn gone_since(what: &str) -> Response {
-    let text = format!(
-        "this request was carried out before, and the {what} was deleted or replaced since; use a new idempotency key"
-    );
-    problem(StatusCode::CONFLICT, "conflict", &text, false)
-}
-
-/// The answer to a change that was refused, if it was not carried out before.
-pub(super) fn refused_or(
+/// The response to a change that failed: the first one, if the change was made before under the same key.
+pub(super) fn replayed_or<T>(
     error: ChangeError,
     what: &str,
-    repeated: impl FnOnce(StatusCode, String) -> Option<Response>,
-) -> Response {
-    match error {
-        ChangeError::Repeated(note) => {
-            let response = repeated(first_status(&note), note);
-            response.map_or_else(|| gone_since(what), replayed)
-        }
-        error => refused(error, what),
-    }
+    again: impl FnOnce(&str) -> Option<ApiReply<T>>,
+) -> ApiResult<T> {
+    let ChangeError::Repeated(note) = error else { return Err(refused(what)(error)) };
+    let gone = || {
+        let text = format!(
+            "this request was carried out before, and the {what} was deleted or replaced since; use a new idempotency key"
+        );
+        ApiError::new("conflict", text)
+    };
+    let reply = again(&note).ok_or_else(gone)?.replayed();
+    Ok(if note == CREATED { reply.with_status(StatusCode::CREATED) } else { reply })
 }
 
 /// Seals the secret of a new key for whoever repeats the request that made it.

@@ -9,10 +9,11 @@ use seawall_hub_core::port::store::{Page, PageRequest};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::EarlyResponse;
-use super::fields::{FieldError, unknown};
+use super::error::ApiError;
+use super::fields::unknown;
 use super::reader::{integer, problem_of};
 use super::shape::{FieldShape, ShapeField, shape_of};
+use seawall_api::FieldProblem;
 
 /// The default number of items on a page.
 const PAGE_SIZE: usize = 50;
@@ -28,9 +29,9 @@ where
     Q: DeserializeOwned + JsonSchema + 'static,
     S: Sync,
 {
-    type Rejection = EarlyResponse;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, EarlyResponse> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         Ok(QueryInput(read(parts.uri.query())?))
     }
 }
@@ -38,7 +39,7 @@ where
 /// Reads a query, or finds every problem with it.
 pub(crate) fn read<Q: DeserializeOwned + JsonSchema + 'static>(
     query: Option<&str>,
-) -> Result<Q, Vec<FieldError>> {
+) -> Result<Q, Vec<FieldProblem>> {
     let fields = match &shape_of::<Q, Q>().node {
         FieldShape::Object(fields) => fields.as_slice(),
         _ => &[],
@@ -47,7 +48,7 @@ pub(crate) fn read<Q: DeserializeOwned + JsonSchema + 'static>(
     // What the last page calls the next one is empty, and so is what a loop begins with.
     pairs.retain(|(name, value)| name != "page_token" || !value.is_empty());
     let (mut read, mut problems) = (Map::new(), Vec::new());
-    let mut wrong = |field: &str, reason| problems.push(FieldError { field: field.to_owned(), reason });
+    let mut wrong = |field: &str, reason| problems.push(FieldProblem { field: field.to_owned(), reason });
     for ShapeField { name, node, .. } in fields {
         let values: Vec<String> =
             pairs.extract_if(.., |(known, _)| known == name).map(|(_, value)| value).collect();
@@ -67,7 +68,7 @@ pub(crate) fn read<Q: DeserializeOwned + JsonSchema + 'static>(
     }
     serde_json::from_value(Value::Object(read)).map_err(|error| {
         debug_assert!(false, "the schema accepts what the type does not: {error}");
-        vec![FieldError { field: String::new(), reason: error.to_string() }]
+        vec![FieldProblem { field: String::new(), reason: error.to_string() }]
     })
 }
 

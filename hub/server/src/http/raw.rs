@@ -9,7 +9,8 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::fields::{FieldError, unknown};
+use super::fields::unknown;
+use seawall_api::FieldProblem;
 
 /// Nothing is nested deeper.
 const DEPTH_MAX: usize = 100;
@@ -20,7 +21,7 @@ const DIGITS_SAFE: u32 = 300;
 /// The fields of an object, as they are written. Every one of them is JSON.
 pub(super) struct RawObject<'a> {
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
-    problems: Vec<FieldError>,
+    problems: Vec<FieldProblem>,
 }
 
 impl<'a> RawObject<'a> {
@@ -30,7 +31,7 @@ impl<'a> RawObject<'a> {
     }
 
     pub(super) fn wrong(&mut self, field: &str, reason: impl Into<String>) {
-        self.problems.push(FieldError { field: field.into(), reason: reason.into() });
+        self.problems.push(FieldProblem { field: field.into(), reason: reason.into() });
     }
 
     /// A field as it is written, if there is one that is not null.
@@ -69,7 +70,7 @@ impl<'a> RawObject<'a> {
         text.unwrap_or_default()
     }
 
-    pub(super) fn end(mut self, known: &str) -> Vec<FieldError> {
+    pub(super) fn end(mut self, known: &str) -> Vec<FieldProblem> {
         for (field, _) in std::mem::take(&mut self.fields) {
             self.wrong(&field, unknown("field", &field, known));
         }

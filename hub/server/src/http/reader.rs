@@ -3,18 +3,19 @@
 use seawall_api::HIDDEN;
 use serde_json::{Map, Value};
 
-use super::fields::{FieldError, unknown};
+use super::fields::unknown;
 use super::formats::check;
 use super::shape::{FieldShape, ShapeField};
+use seawall_api::FieldProblem;
 
 /// Walks a value along a shape.
 pub(super) struct ShapeReader<'a> {
-    pub(super) problems: &'a mut Vec<FieldError>,
+    pub(super) problems: &'a mut Vec<FieldProblem>,
 }
 
 impl ShapeReader<'_> {
     fn wrong(&mut self, field: &str, reason: impl Into<String>) {
-        self.problems.push(FieldError { field: field.into(), reason: reason.into() });
+        self.problems.push(FieldProblem { field: field.into(), reason: reason.into() });
     }
 
     /// The value as serde takes it; `None` if it has a problem, which is reported. Of an object what has none remains.

@@ -688,3 +688,19 @@ async fn ui_2_deliveries_that_have_not_ended_are_found_together() {
         .collect();
     assert_eq!(states.into_iter().collect::<Vec<_>>(), ["held", "pending"], "{page}");
 }
+
+/// API-2: the length that the response to an action states is that of its whole envelope; the server refuses to send another.
+#[tokio::test]
+async fn api_2_the_response_to_an_action_is_as_long_as_it_says() {
+    let mut api = Api::new().await;
+    for (verb, expected) in [("pause", 200), ("explode", 404)] {
+        let request = Request::post(format!("/api/v1/registry/services/billing:{verb}"));
+        let request = request.header("authorization", format!("Bearer {ADMIN}")).body(Body::empty()).unwrap();
+        let response = api.router.call(request).await.unwrap();
+        assert_eq!(response.status(), expected);
+        let stated = response.headers().get("content-length").cloned();
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        assert!(!bytes.is_empty());
+        assert!(stated.is_none_or(|stated| stated == bytes.len().to_string().as_str()), "{verb}");
+    }
+}

@@ -1,127 +1,85 @@
 //! Channels of alerts.
 
-use axum::body::Bytes;
-use axum::extract::Path;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
-use seawall_api::{
-    AlertChannel, AlertChannelSpec, AlertChannelTested, ChannelSettings, Deleted, Exposed, WriteOnly,
-};
+use seawall_api::{AlertChannel, AlertChannelSpec, AlertChannelTested, ChannelSettings, Exposed, WriteOnly};
 use seawall_hub_core::domain::alert::{Channel, LOG};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::service::ChannelTestResult;
+use seawall_hub_core::service::{ChangeError, ChannelTestResult};
 
 use crate::http::access::Caller;
-use crate::http::context::RequestContext;
-use crate::http::input::{Input, retried, slug};
-use crate::http::reply::{expected, missing, parse, problem, refused, success, versioned};
-use crate::http::{HandlerResult, no_verb, nothing_here, split_verb};
+use crate::http::context::{RequestContext, Target};
+use crate::http::error::{ApiError, refused};
+use crate::http::input::slug;
+use crate::http::registry::resource::{ChangeTerms, NamedObject, ReadResult, ResourceInput, find, resource};
+use crate::http::registry::services::sealed;
+use crate::http::reply::{ApiReply, ApiResult};
 use crate::hub::Server;
 use crate::notify::settings::{is_shortened, shown, shown_url, usual_port};
 use crate::notify::{ChannelNotifier, opened};
 use crate::rotate;
 
-type ChannelInput = Input<AlertChannelSpec, AlertChannel>;
+type ChannelInput = ResourceInput<Channel>;
+
+impl NamedObject for Channel {
+    resource!(AlertChannelSpec => AlertChannel, "channel", alerts.channels, alerts.channel);
+
+    fn is_seen_by(&self, caller: &Caller) -> bool {
+        caller.sees_all()
+    }
+
+    fn spec(&self, hub: &Server) -> Result<AlertChannelSpec, ApiError> {
+        let unreadable =
+            || ApiError::new("conflict", "its settings can't be decrypted; set all of them with PUT");
+        let settings = opened(hub.keyring(), self).ok_or_else(unreadable)?;
+        Ok(AlertChannelSpec { name: self.name.as_str().into(), settings: shown(settings) })
+    }
+
+    async fn view(&self, hub: &Server) -> AlertChannel {
+        AlertChannel {
+            name: self.name.as_str().into(),
+            version: self.version,
+            changed_at: Some(self.changed.to_string().into()),
+            settings: opened(hub.keyring(), self).map(shown),
+        }
+    }
+
+    fn read(cx: &RequestContext, mut input: ChannelInput, before: Option<Self>) -> ReadResult<Self> {
+        let before = before.and_then(|channel| opened(cx.hub.keyring(), &channel));
+        let secret = checked(before.as_ref(), &mut input);
+        let AlertChannelSpec { name, settings } = input.finish()?;
+        let name = slug(&name);
+        let settings = sealed(&cx.hub, &exposed(settings, before, secret), &rotate::channel(&name))?;
+        Ok((Channel { name, version: 0, settings, changed: Millis(0) }, None))
+    }
+
+    async fn commit(self, cx: &RequestContext, terms: ChangeTerms) -> Result<Self, ChangeError> {
+        cx.hub.alerts.put_channel(cx, self, terms.expected).await
+    }
+
+    async fn remove(&self, cx: &RequestContext, terms: ChangeTerms) -> Result<(), ChangeError> {
+        cx.hub.alerts.delete_channel(cx, &self.name, terms.expected).await
+    }
+}
 
 /// The log stands first, and has nothing to set.
-pub(in crate::http) async fn list(cx: RequestContext) -> Response {
-    let log =
-        AlertChannel { name: LOG.into(), version: 0, changed_at: None, settings: Some(ChannelSettings::Log) };
-    let others = cx.hub.alerts.channels();
-    let others = others.iter().filter(|_| cx.caller.sees_all()).map(|channel| view(&cx.hub, channel));
-    success(StatusCode::OK, &std::iter::once(log).chain(others).collect::<Vec<_>>())
-}
-
-pub(in crate::http) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
-    match find(&cx.hub, &cx.caller, &name) {
-        Some(channel) => versioned(StatusCode::OK, channel.version, &view(&cx.hub, &channel)),
-        None => missing("channel"),
+pub(crate) async fn list(cx: RequestContext) -> ApiResult<Vec<AlertChannel>> {
+    let settings = Some(ChannelSettings::Log);
+    let mut all = vec![AlertChannel { name: LOG.into(), version: 0, changed_at: None, settings }];
+    for channel in cx.hub.alerts.channels().iter().filter(|channel| channel.is_seen_by(&cx.caller)) {
+        all.push(channel.view(&cx.hub).await);
     }
+    Ok(ApiReply::new(all))
 }
 
-pub(in crate::http) async fn replace(
-    cx: RequestContext,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> HandlerResult {
-    keep(&cx, expected(&headers)?, Input::put(&body, &name)?).await
-}
-
-pub(in crate::http) async fn change(
-    cx: RequestContext,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> HandlerResult {
-    let (stated, change) = (expected(&headers)?, parse(&body)?);
-    let (cx, name, change) = (&cx, &*name, &change);
-    retried(stated, || async move {
-        let Some(channel) = find(&cx.hub, &cx.caller, name) else { return Ok(missing("channel")) };
-        let Some(settings) = opened(cx.hub.keyring(), &channel) else { return Ok(unreadable()) };
-        let current = AlertChannelSpec { name: name.into(), settings: shown(settings) };
-        let input = Input::patch(&current, change.clone(), name);
-        keep(cx, stated.or(Some(channel.version)), input).await
-    })
-    .await
-}
-
-pub(in crate::http) async fn delete(
-    cx: RequestContext,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-) -> HandlerResult {
-    let Ok(name) = Slug::new(&name) else { return Ok(missing("channel")) };
-    Ok(match cx.hub.alerts.delete_channel(&cx, &name, expected(&headers)?).await {
-        Ok(()) => success(StatusCode::OK, &Deleted { name: name.as_str().into(), deleted: true }),
-        Err(why) => refused(why, "channel"),
-    })
-}
-
-/// Handles the action `:test`.
-pub(in crate::http) async fn act(cx: RequestContext, Path(part): Path<String>) -> HandlerResult {
-    let Some((name, verb)) = split_verb(&part) else { return Ok(nothing_here()) };
-    if verb != "test" {
-        return Ok(no_verb(verb, ":test"));
-    }
-    let Some(channel) = find(&cx.hub, &cx.caller, name) else { return Ok(missing("channel")) };
+/// Handles `POST …/alertChannels/{name}:test`.
+pub(crate) async fn test(cx: RequestContext, target: Target) -> ApiResult<AlertChannelTested> {
+    let channel: Channel = find(&cx, &target)?;
     let channels = ChannelNotifier::new(cx.hub.transport().clone(), cx.hub.keyring().clone());
-    Ok(match cx.hub.alerts.test_channel(&channel.name, &channels).await {
-        Ok(ChannelTestResult { message, came, took }) => {
-            let (sent, said) = (came.is_ok(), came.unwrap_or_else(|error| error));
-            let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-            success(StatusCode::OK, &AlertChannelTested { message, sent, said, took_ms })
-        }
-        Err(why) => refused(why, "channel"),
-    })
-}
-
-fn find(hub: &Server, caller: &Caller, name: &str) -> Option<Channel> {
-    Slug::new(name).ok().filter(|_| caller.sees_all()).and_then(|name| hub.alerts.channel(&name))
-}
-
-async fn keep(cx: &RequestContext, expected: Option<u64>, mut input: ChannelInput) -> HandlerResult {
-    let _sealing = cx.hub.keyring().sealing().await;
-    let before = input.get::<String>("name").and_then(|name| Slug::new(&name).ok());
-    let before = before.and_then(|name| cx.hub.alerts.channel(&name));
-    let before = before.and_then(|channel| opened(cx.hub.keyring(), &channel));
-    let secret = checked(before.as_ref(), &mut input);
-    let AlertChannelSpec { name, settings } = input.finish()?;
-    let name = slug(&name);
-    let bytes = serde_json::to_vec(&exposed(settings, before, secret)).unwrap_or_default();
-    let Some(settings) = cx.hub.keyring().seal(&bytes, &rotate::channel(&name)) else {
-        let word = "the settings could not be encrypted and were not stored";
-        return Ok(problem(StatusCode::INTERNAL_SERVER_ERROR, "seal", word, true));
-    };
-    let channel = Channel { name, version: 0, settings, changed: Millis(0) };
-    Ok(match cx.hub.alerts.put_channel(cx, channel, expected).await {
-        Ok(kept) => {
-            let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-            versioned(status, kept.version, &view(&cx.hub, &kept))
-        }
-        Err(why) => refused(why, "channel"),
-    })
+    let tested = cx.hub.alerts.test_channel(&channel.name, &channels).await;
+    let ChannelTestResult { message, came, took } = tested.map_err(refused("channel"))?;
+    let (sent, said) = (came.is_ok(), came.unwrap_or_else(|error| error));
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    Ok(ApiReply::new(AlertChannelTested { message, sent, said, took_ms }))
 }
 
 /// Checks what no field says alone, and returns the secret that the channel has from now on.
@@ -208,20 +166,6 @@ fn exposed(
                 ca,
             }
         }
-    }
-}
-
-fn unreadable() -> Response {
-    let word = "its settings can't be decrypted; set all of them with PUT";
-    problem(StatusCode::CONFLICT, "conflict", word, false)
-}
-
-fn view(hub: &Server, channel: &Channel) -> AlertChannel {
-    AlertChannel {
-        name: channel.name.as_str().into(),
-        version: channel.version,
-        changed_at: Some(channel.changed.to_string().into()),
-        settings: opened(hub.keyring(), channel).map(shown),
     }
 }
 

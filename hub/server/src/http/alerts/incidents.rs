@@ -2,31 +2,29 @@
 
 use axum::body::Bytes;
 use axum::extract::Path;
-use axum::http::StatusCode;
 use schemars::JsonSchema;
 use seawall_api::{
-    Acknowledgement, Alert, AlertPage, AlertQuery, AlertState, DurationText, Mute, MuteInput, Notification,
-    NotificationState, Reason,
+    Acknowledgement, Alert, AlertPage, AlertQuery, AlertState, DurationText, FieldProblem, Mute, MuteInput,
+    Notification, NotificationState, Reason,
 };
 use seawall_hub_core::domain;
 use seawall_hub_core::domain::alert::{Incident, Notice, NoticeState, Severity};
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::IncidentFilter;
+use seawall_hub_core::service::ChangeError;
 use serde::de::DeserializeOwned;
 
-use crate::http::access::Caller;
-use crate::http::context::RequestContext;
-use crate::http::fields::FieldError;
+use crate::http::context::{RequestContext, Target};
+use crate::http::error::{ApiError, refused};
 use crate::http::input::{Input, duration, slug};
 use crate::http::query::{QueryInput, next_token, page_of};
-use crate::http::reply::{missing, refused, store_problem, success};
-use crate::http::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
+use crate::http::reply::{ApiReply, ApiResult};
 use crate::hub::Server;
 
-pub(in crate::http) async fn list(
+pub(crate) async fn list(
     cx: RequestContext,
     QueryInput(query): QueryInput<AlertQuery>,
-) -> HandlerResult {
+) -> ApiResult<AlertPage> {
     let filter = IncidentFilter {
         open: query.state.map(|state| state == AlertState::Open),
         severity: query.severity.and_then(|severity| Severity::from_word(severity.as_str())),
@@ -34,68 +32,60 @@ pub(in crate::http) async fn list(
         rule: query.rule.as_ref().map(slug),
         only: cx.caller.services(),
     };
-    Ok(match cx.hub.alerts.incidents(filter, page_of(&query.page)).await {
-        Ok(page) => {
-            let alerts = page.items.iter().map(|incident| view(&cx.hub, incident)).collect();
-            success(StatusCode::OK, &AlertPage { alerts, next_page_token: next_token(&page) })
-        }
-        Err(error) => store_problem(&error),
-    })
+    let page = cx.hub.alerts.incidents(filter, page_of(&query.page)).await?;
+    let alerts = page.items.iter().map(|incident| view(&cx.hub, incident)).collect();
+    Ok(ApiReply::new(AlertPage { alerts, next_page_token: next_token(&page) }))
 }
 
-pub(in crate::http) async fn get(cx: RequestContext, Path(id): Path<String>) -> HandlerResult {
-    let incident = find(&cx.hub, &cx.caller, &id).await?;
-    Ok(success(StatusCode::OK, &view(&cx.hub, &incident)))
+pub(crate) async fn get(cx: RequestContext, Path(id): Path<String>) -> ApiResult<Alert> {
+    Ok(ApiReply::new(view(&cx.hub, &find(&cx, &id).await?)))
 }
 
-/// `:acknowledge`, `:mute`, `:unmute`.
-pub(in crate::http) async fn act(cx: RequestContext, Path(part): Path<String>, body: Bytes) -> HandlerResult {
-    let Some((id, verb)) = split_verb(&part) else { return Ok(nothing_here()) };
-    let done = match verb {
-        "acknowledge" => {
-            let Reason { reason } = Input::<Reason>::optional(&body)?.finish()?;
-            find(&cx.hub, &cx.caller, id).await?;
-            cx.hub.alerts.acknowledge(&cx, id, reason).await
-        }
-        "mute" => {
-            let mute = mute(&cx.hub, Input::optional(&body)?)?;
-            find(&cx.hub, &cx.caller, id).await?;
-            cx.hub.alerts.mute_incident(&cx, id, Some(mute)).await
-        }
-        "unmute" => {
-            find(&cx.hub, &cx.caller, id).await?;
-            cx.hub.alerts.mute_incident(&cx, id, None).await
-        }
-        verb => return Ok(no_verb(verb, ":acknowledge, :mute, :unmute")),
-    };
-    Ok(match done {
-        Ok(incident) => success(StatusCode::OK, &view(&cx.hub, &incident)),
-        Err(why) => refused(why, "incident"),
-    })
+/// Handles `POST …/alerts/{id}:acknowledge`.
+pub(crate) async fn acknowledge(cx: RequestContext, target: Target, body: Bytes) -> ApiResult<Alert> {
+    let Reason { reason } = Input::<Reason>::optional(&body)?.finish()?;
+    find(&cx, &target).await?;
+    changed(&cx, cx.hub.alerts.acknowledge(&cx, &target, reason).await)
+}
+
+/// Handles `POST …/alerts/{id}:mute`.
+pub(crate) async fn mute(cx: RequestContext, target: Target, body: Bytes) -> ApiResult<Alert> {
+    let mute = read_mute(&cx.hub, Input::optional(&body)?)?;
+    find(&cx, &target).await?;
+    changed(&cx, cx.hub.alerts.mute_incident(&cx, &target, Some(mute)).await)
+}
+
+/// Handles `POST …/alerts/{id}:unmute`.
+pub(crate) async fn unmute(cx: RequestContext, target: Target) -> ApiResult<Alert> {
+    find(&cx, &target).await?;
+    changed(&cx, cx.hub.alerts.mute_incident(&cx, &target, None).await)
+}
+
+fn changed(cx: &RequestContext, result: Result<Incident, ChangeError>) -> ApiResult<Alert> {
+    Ok(ApiReply::new(view(&cx.hub, &result.map_err(refused("incident"))?)))
 }
 
 /// What is not for whoever asks looks as if it were not there.
-async fn find(hub: &Server, caller: &Caller, id: &str) -> Result<Incident, EarlyResponse> {
-    let found = hub.alerts.incident(id).await.map_err(|error| EarlyResponse(store_problem(&error)))?;
-    let sees = |incident: &Incident| match &incident.service {
-        Some(service) => caller.sees(service),
-        None => caller.sees_all(),
+async fn find(cx: &RequestContext, id: &str) -> Result<Incident, ApiError> {
+    let is_seen = |incident: &Incident| match &incident.service {
+        Some(service) => cx.caller.sees(service),
+        None => cx.caller.sees_all(),
     };
-    found.filter(sees).ok_or_else(|| EarlyResponse(missing("incident")))
+    cx.hub.alerts.incident(id).await?.filter(is_seen).ok_or_else(|| ApiError::missing("incident"))
 }
 
 /// Reads a mute.
-pub(in crate::http) fn mute(
+pub(super) fn read_mute(
     hub: &Server,
     mut input: Input<MuteInput>,
-) -> Result<domain::alert::Mute, Vec<FieldError>> {
+) -> Result<domain::alert::Mute, Vec<FieldProblem>> {
     let until = end_of_mute(hub.now(), "", &mut input);
     let MuteInput { reason, .. } = input.finish()?;
     Ok(domain::alert::Mute { until, reason })
 }
 
 /// The end of a mute whose fields are below `place`. A problem with it is reported, and the result is then of no use.
-pub(in crate::http) fn end_of_mute<S, V>(now: Millis, place: &str, input: &mut Input<S, V>) -> Millis
+pub(super) fn end_of_mute<S, V>(now: Millis, place: &str, input: &mut Input<S, V>) -> Millis
 where
     S: DeserializeOwned + JsonSchema + 'static,
     V: JsonSchema + 'static,
@@ -156,10 +146,7 @@ fn view(hub: &Server, incident: &Incident) -> Alert {
 }
 
 /// A mute whose time is over is none.
-pub(in crate::http) fn running(
-    mute: Option<&domain::alert::Mute>,
-    now: Millis,
-) -> Option<&domain::alert::Mute> {
+pub(super) fn running(mute: Option<&domain::alert::Mute>, now: Millis) -> Option<&domain::alert::Mute> {
     mute.filter(|mute| now < mute.until)
 }
 

@@ -1,5 +1,5 @@
 //! Incidents, alert rules and notification channels.
 
-pub(in crate::http) mod channels;
-pub(in crate::http) mod incidents;
-pub(in crate::http) mod rules;
+pub(crate) mod channels;
+pub(crate) mod incidents;
+pub(crate) mod rules;

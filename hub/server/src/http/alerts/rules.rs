@@ -4,137 +4,108 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::Path;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::http::HeaderMap;
 use seawall_api::{AlertRule, AlertRuleDeleted, AlertRuleSpec, DurationText, MuteInput, Name};
 use seawall_hub_core::domain;
 use seawall_hub_core::domain::alert::{Condition, ConditionKind, Severity};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::{Millis, written as time};
+use seawall_hub_core::service::{ChangeError, PendingPolicy};
 
+use super::incidents::{end_of_mute, read_mute, running};
 use crate::http::access::Caller;
-use crate::http::alerts::incidents::{end_of_mute, mute, running};
-use crate::http::context::RequestContext;
+use crate::http::context::{RequestContext, Target};
+use crate::http::error::ApiError;
 use crate::http::fields::unknown;
-use crate::http::input::{Input, duration, retried, slug};
-use crate::http::reply::{expected, missing, parse, problem, refused, success, versioned};
-use crate::http::{HandlerResult, no_verb, nothing_here, split_verb};
+use crate::http::input::{Input, duration, slug};
+use crate::http::registry::resource::{
+    ChangeTerms, NamedObject, ReadResult, ResourceInput, changed, find, remove, resource,
+};
+use crate::http::reply::{ApiReply, ApiResult};
 use crate::hub::Server;
 
-pub(in crate::http) async fn list(cx: RequestContext) -> Response {
-    let rules = cx.hub.alerts.alert_rules();
-    let seen = rules.iter().filter(|rule| sees(&cx.caller, rule));
-    success(StatusCode::OK, &seen.map(|rule| view(&cx.hub, rule)).collect::<Vec<_>>())
-}
+impl NamedObject for domain::alert::AlertRule {
+    resource!(AlertRuleSpec => AlertRule, "alert rule", alerts.alert_rules, alerts.alert_rule);
 
-pub(in crate::http) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
-    match find(&cx.hub, &name).filter(|rule| sees(&cx.caller, rule)) {
-        Some(rule) => versioned(StatusCode::OK, rule.version, &view(&cx.hub, &rule)),
-        None => missing("alert rule"),
+    /// A rule about services that a key is not for looks as if it were not there.
+    fn is_seen_by(&self, caller: &Caller) -> bool {
+        self.services.iter().flatten().all(|service| caller.sees(service))
+    }
+
+    fn spec(&self, hub: &Server) -> Result<AlertRuleSpec, ApiError> {
+        Ok(spec(hub, self))
+    }
+
+    async fn view(&self, hub: &Server) -> AlertRule {
+        AlertRule {
+            spec: spec(hub, self),
+            version: self.version,
+            built_in: Self::kind_named(&self.name).is_some(),
+            changed_at: (self.version > 0).then(|| self.changed.to_string().into()),
+        }
+    }
+
+    fn read(cx: &RequestContext, mut input: AlertRuleInput, _: Option<Self>) -> ReadResult<Self> {
+        let built_in = input.get::<String>("name").and_then(|name| Slug::new(&name).ok());
+        let built_in = built_in.as_ref().and_then(Self::kind_named);
+        let kind = input.get::<String>("kind").and_then(|word| ConditionKind::from_word(&word)).or(built_in);
+        match kind {
+            Some(kind) => check_fields(kind, &mut input),
+            None if !input.has_problem_with("kind") => {
+                input.wrong("kind", "required");
+            }
+            None => {}
+        }
+        let muted = input.raw("muted").is_some().then(|| end_of_mute(cx.hub.now(), "muted.", &mut input));
+        let spec = input.finish()?;
+        let kind = kind.ok_or_else(|| ApiError::missing(Self::NOUN))?;
+        Ok((to_domain(spec, kind, muted), None))
+    }
+
+    async fn commit(self, cx: &RequestContext, terms: ChangeTerms) -> Result<Self, ChangeError> {
+        cx.hub.alerts.put_alert_rule(cx, self, terms.expected).await
+    }
+
+    async fn remove(&self, cx: &RequestContext, terms: ChangeTerms) -> Result<(), ChangeError> {
+        cx.hub.alerts.delete_alert_rule(cx, &self.name, terms.expected).await
     }
 }
 
-pub(in crate::http) async fn replace(
+type AlertRuleInput = ResourceInput<domain::alert::AlertRule>;
+
+/// Deletes a rule. A built-in one is there again, with its defaults.
+pub(crate) async fn delete(
     cx: RequestContext,
     Path(name): Path<String>,
     headers: HeaderMap,
-    body: Bytes,
-) -> HandlerResult {
-    keep(&cx, expected(&headers)?, Input::put(&body, &name)?).await
+) -> ApiResult<AlertRuleDeleted> {
+    let name = remove::<domain::alert::AlertRule>(&cx, &name, &headers, PendingPolicy::Refuse).await?;
+    let reset = cx.hub.alerts.alert_rule(&name).is_some();
+    Ok(ApiReply::new(AlertRuleDeleted { name: name.as_str().into(), deleted: !reset, reset }))
 }
 
-pub(in crate::http) async fn change(
-    cx: RequestContext,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> HandlerResult {
-    let (stated, change) = (expected(&headers)?, parse(&body)?);
-    let (cx, name, change) = (&cx, &*name, &change);
-    retried(stated, || async move {
-        let Some(rule) = find(&cx.hub, name) else { return Ok(missing("alert rule")) };
-        let input = Input::patch(&spec(&cx.hub, &rule), change.clone(), name);
-        keep(cx, stated.or(Some(rule.version)), input).await
-    })
-    .await
+/// Handles `POST …/alertRules/{name}:mute`.
+pub(crate) async fn mute(cx: RequestContext, target: Target, body: Bytes) -> ApiResult<AlertRule> {
+    let mute = read_mute(&cx.hub, Input::optional(&body)?)?;
+    set_mute(&cx, &target, Some(mute)).await
 }
 
-pub(in crate::http) async fn delete(
-    cx: RequestContext,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-) -> HandlerResult {
-    let Ok(name) = Slug::new(&name) else { return Ok(missing("alert rule")) };
-    Ok(match cx.hub.alerts.delete_alert_rule(&cx, &name, expected(&headers)?).await {
-        Ok(()) => {
-            let there = cx.hub.alerts.alert_rule(&name).is_some();
-            success(
-                StatusCode::OK,
-                &AlertRuleDeleted { name: name.as_str().into(), deleted: !there, reset: there },
-            )
-        }
-        Err(why) => refused(why, "alert rule"),
-    })
+/// Handles `POST …/alertRules/{name}:unmute`.
+pub(crate) async fn unmute(cx: RequestContext, target: Target) -> ApiResult<AlertRule> {
+    set_mute(&cx, &target, None).await
 }
 
-/// Handles the actions `:mute` and `:unmute`.
-pub(in crate::http) async fn act(cx: RequestContext, Path(part): Path<String>, body: Bytes) -> HandlerResult {
-    let Some((name, verb)) = split_verb(&part) else { return Ok(nothing_here()) };
-    let muted = match verb {
-        "mute" => Some(mute(&cx.hub, Input::optional(&body)?)?),
-        "unmute" => None,
-        verb => return Ok(no_verb(verb, ":mute, :unmute")),
-    };
-    let Some(domain::alert::AlertRule { name, services, .. }) =
-        find(&cx.hub, name).filter(|rule| sees(&cx.caller, rule))
-    else {
-        return Ok(missing("alert rule"));
-    };
+async fn set_mute(
+    cx: &RequestContext,
+    target: &Target,
+    mute: Option<domain::alert::Mute>,
+) -> ApiResult<AlertRule> {
+    let domain::alert::AlertRule { name, services, .. } = find(cx, target)?;
     if services.is_none() && !cx.caller.sees_all() {
         let word = "the rule covers services that this key is not allowed for; mute the incident instead";
-        return Ok(problem(StatusCode::FORBIDDEN, "forbidden", word, false));
+        return Err(ApiError::new("forbidden", word));
     }
-    Ok(match cx.hub.alerts.mute_alert_rule(&cx, &name, muted).await {
-        Ok(rule) => versioned(StatusCode::OK, rule.version, &view(&cx.hub, &rule)),
-        Err(why) => refused(why, "alert rule"),
-    })
-}
-
-/// A rule about services that a key is not for looks as if it were not there.
-fn sees(caller: &Caller, rule: &domain::alert::AlertRule) -> bool {
-    rule.services.iter().flatten().all(|service| caller.sees(service))
-}
-
-fn find(hub: &Server, name: &str) -> Option<domain::alert::AlertRule> {
-    Slug::new(name).ok().and_then(|name| hub.alerts.alert_rule(&name))
-}
-
-async fn keep(
-    cx: &RequestContext,
-    expected: Option<u64>,
-    mut input: Input<AlertRuleSpec, AlertRule>,
-) -> HandlerResult {
-    let built_in = input.get::<String>("name").and_then(|name| Slug::new(&name).ok());
-    let built_in = built_in.as_ref().and_then(domain::alert::AlertRule::kind_named);
-    let kind = input.get::<String>("kind").and_then(|word| ConditionKind::from_word(&word)).or(built_in);
-    match kind {
-        Some(kind) => check_fields(kind, &mut input),
-        None if !input.has_problem_with("kind") => {
-            input.wrong("kind", "required");
-        }
-        None => {}
-    }
-    let muted = input.raw("muted").is_some().then(|| end_of_mute(cx.hub.now(), "muted.", &mut input));
-    let spec = input.finish()?;
-    let Some(kind) = kind else { return Ok(missing("alert rule")) };
-    Ok(match cx.hub.alerts.put_alert_rule(cx, to_domain(spec, kind, muted), expected).await {
-        Ok(kept) => {
-            let fresh = kept.version == 1 && domain::alert::AlertRule::kind_named(&kept.name).is_none();
-            let status = if fresh { StatusCode::CREATED } else { StatusCode::OK };
-            versioned(status, kept.version, &view(&cx.hub, &kept))
-        }
-        Err(why) => refused(why, "alert rule"),
-    })
+    changed(cx, cx.hub.alerts.mute_alert_rule(cx, &name, mute).await).await
 }
 
 /// The fields that rules of every kind have.
@@ -152,7 +123,7 @@ fn own_fields(kind: ConditionKind) -> &'static [&'static str] {
 }
 
 /// Refuses the thresholds of another kind.
-fn check_fields(kind: ConditionKind, input: &mut Input<AlertRuleSpec, AlertRule>) {
+fn check_fields(kind: ConditionKind, input: &mut AlertRuleInput) {
     let own = own_fields(kind);
     for field in ["moreThan", "window", "olderThan", "freeBytesBelow"] {
         if !own.contains(&field) && input.raw(field).is_some() {
@@ -237,14 +208,5 @@ fn spec(hub: &Server, rule: &domain::alert::AlertRule) -> AlertRuleSpec {
             Condition::DataLossRisk { free_below } => Some(free_below),
             _ => None,
         },
-    }
-}
-
-fn view(hub: &Server, rule: &domain::alert::AlertRule) -> AlertRule {
-    AlertRule {
-        spec: spec(hub, rule),
-        version: rule.version,
-        built_in: domain::alert::AlertRule::kind_named(&rule.name).is_some(),
-        changed_at: (rule.version > 0).then(|| rule.changed.to_string().into()),
     }
 }

@@ -1,8 +1,6 @@
 //! The routes of deliveries.
 
 use axum::extract::Path;
-use axum::http::StatusCode;
-use axum::response::Response;
 use seawall_api::{
     Attempt, Delivery, DeliveryPage, DeliveryQuery, DeliveryState, DeliveryStateFilter, DeliveryWithAttempts,
     SentRequest, WaitFields,
@@ -13,12 +11,12 @@ use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryS
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{DeliveryFilter, StoredDelivery};
 
-use crate::http::HandlerResult;
 use crate::http::access::Caller;
 use crate::http::context::RequestContext;
+use crate::http::error::ApiError;
 use crate::http::input::slug;
 use crate::http::query::{QueryInput, next_token, page_of};
-use crate::http::reply::{missing, store_problem, success};
+use crate::http::reply::{ApiReply, ApiResult};
 use crate::hub::Server;
 
 /// Those that have not ended.
@@ -60,7 +58,7 @@ fn is_asked_for(asked: &DeliveryStateFilter, state: &DeliveryState) -> bool {
 }
 
 /// Where a replay stands, of which no more than its state is known.
-pub(in crate::http) fn plain_word(state: Stands) -> &'static str {
+pub(crate) fn plain_word(state: Stands) -> &'static str {
     match state {
         Stands::Queued | Stands::Blocked | Stands::Leased => "pending",
         Stands::Waiting | Stands::Stalled => "waiting",
@@ -71,7 +69,7 @@ pub(in crate::http) fn plain_word(state: Stands) -> &'static str {
 }
 
 /// What something waits for, until when, and in words.
-pub(in crate::http) fn wait_fields(wait: Option<Wait>, now: Millis) -> WaitFields {
+pub(crate) fn wait_fields(wait: Option<Wait>, now: Millis) -> WaitFields {
     WaitFields {
         waits_for: wait.map(|wait| wait.word().into()),
         waits_until: wait.and_then(Wait::until).map(|until| until.to_string().into()),
@@ -79,7 +77,7 @@ pub(in crate::http) fn wait_fields(wait: Option<Wait>, now: Millis) -> WaitField
     }
 }
 
-pub(in crate::http) fn view(hub: &Server, kept: &StoredDelivery) -> Delivery {
+pub(crate) fn view(hub: &Server, kept: &StoredDelivery) -> Delivery {
     let wait = hub.ops.wait_of(kept);
     let is_due = matches!(kept.state, Stands::Waiting | Stands::Stalled);
     Delivery {
@@ -100,7 +98,7 @@ pub(in crate::http) fn view(hub: &Server, kept: &StoredDelivery) -> Delivery {
     }
 }
 
-pub(in crate::http) fn attempt_view(attempt: &deadletter::Attempt) -> Attempt {
+pub(crate) fn attempt_view(attempt: &deadletter::Attempt) -> Attempt {
     let answer = attempt.answer.as_ref();
     let sent = |sent: &deadletter::SentRequest| SentRequest {
         line: sent.line.clone(),
@@ -117,16 +115,12 @@ pub(in crate::http) fn attempt_view(attempt: &deadletter::Attempt) -> Attempt {
     }
 }
 
-pub(in crate::http) async fn get(cx: RequestContext, Path(id): Path<String>) -> Response {
-    let Some(id) = DeliveryId::parse(&id) else { return missing("delivery") };
-    match cx.hub.bridge.delivery(id).await {
-        Ok(Some((kept, attempts))) if cx.caller.sees_delivery(&kept) => {
-            let attempts = attempts.iter().map(attempt_view).collect();
-            success(StatusCode::OK, &DeliveryWithAttempts { delivery: view(&cx.hub, &kept), attempts })
-        }
-        Ok(_) => missing("delivery"),
-        Err(error) => store_problem(&error),
-    }
+pub(crate) async fn get(cx: RequestContext, Path(id): Path<String>) -> ApiResult<DeliveryWithAttempts> {
+    let missing = || ApiError::missing("delivery");
+    let found = cx.hub.bridge.delivery(DeliveryId::parse(&id).ok_or_else(missing)?).await?;
+    let (kept, attempts) = found.filter(|(kept, _)| cx.caller.sees_delivery(kept)).ok_or_else(missing)?;
+    let attempts = attempts.iter().map(attempt_view).collect();
+    Ok(ApiReply::new(DeliveryWithAttempts { delivery: view(&cx.hub, &kept), attempts }))
 }
 
 /// Which deliveries, of those that the caller may see.
@@ -142,21 +136,17 @@ fn filter(query: &DeliveryQuery, caller: &Caller) -> DeliveryFilter {
     }
 }
 
-pub(in crate::http) async fn list(
+pub(crate) async fn list(
     cx: RequestContext,
     QueryInput(query): QueryInput<DeliveryQuery>,
-) -> HandlerResult {
-    Ok(match cx.hub.bridge.deliveries(filter(&query, &cx.caller), page_of(&query.page)).await {
-        Ok(mut page) => {
-            let is_asked_for = |kept: &StoredDelivery| {
-                let state = || state(kept, cx.hub.ops.wait_of(kept));
-                query.state.as_ref().is_none_or(|asked| is_asked_for(asked, &state()))
-            };
-            // A page may be short, and is not the last one for that.
-            page.items.retain(|kept| cx.caller.sees_delivery(kept) && is_asked_for(kept));
-            let deliveries = page.items.iter().map(|kept| view(&cx.hub, kept)).collect();
-            success(StatusCode::OK, &DeliveryPage { deliveries, next_page_token: next_token(&page) })
-        }
-        Err(error) => store_problem(&error),
-    })
+) -> ApiResult<DeliveryPage> {
+    let mut page = cx.hub.bridge.deliveries(filter(&query, &cx.caller), page_of(&query.page)).await?;
+    let is_asked_for = |kept: &StoredDelivery| {
+        let state = || state(kept, cx.hub.ops.wait_of(kept));
+        query.state.as_ref().is_none_or(|asked| is_asked_for(asked, &state()))
+    };
+    // A page may be short, and is not the last one for that.
+    page.items.retain(|kept| cx.caller.sees_delivery(kept) && is_asked_for(kept));
+    let deliveries = page.items.iter().map(|kept| view(&cx.hub, kept)).collect();
+    Ok(ApiReply::new(DeliveryPage { deliveries, next_page_token: next_token(&page) }))
 }

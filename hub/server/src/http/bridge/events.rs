@@ -3,42 +3,40 @@
 use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
 use seawall_api::{self as wire, EventContent, EventPage, EventQuery, Refusal, RefusalCode, RefusedEvent};
 use seawall_hub_core::domain::event::Event;
-use seawall_hub_core::domain::event_type::Pattern;
+use seawall_hub_core::domain::event_type::{EventType, Pattern};
+use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::domain::trace::TraceId;
-use seawall_hub_core::port::store::{EventFilter, StoreError};
-use seawall_hub_core::service::{AcceptError, AcceptedEvent, IncomingEvent};
+use seawall_hub_core::port::store::EventFilter;
+use seawall_hub_core::service::{AcceptError, AcceptedEvent, EventData, IncomingEvent};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::incoming::{below, cloud_events, read};
-use crate::http::HandlerResult;
-use crate::http::access::Caller;
+use super::cloud_events::{below, cloud_events};
+use crate::http::access::{Caller, UNNAMED};
 use crate::http::context::RequestContext;
-use crate::http::fields::FieldError;
+use crate::http::error::ApiError;
+use crate::http::fresh_event_id;
 use crate::http::query::{QueryInput, next_token, page_of};
 use crate::http::raw::RawObject;
-use crate::http::reply::{missing, not_json, problem, store_problem, success, success_text, wrong_fields};
-use crate::hub::Server;
+use crate::http::reply::{ApiReply, ApiResult};
 use crate::source::cloudevents::{BATCH_MAX, CloudEventMode};
+use seawall_api::FieldProblem;
+use serde::Serialize;
 
 const KEY: &str = "idempotency-key";
 const KEY_MAX: usize = 200;
 
-pub(in crate::http) async fn accept(
+pub(crate) async fn accept(
     mut cx: RequestContext,
     headers: HeaderMap,
     body: Bytes,
-) -> HandlerResult {
+) -> ApiResult<AcceptedEvents> {
     cx.refresh();
     let key = idempotency_key(&headers, &cx.caller)?;
     let mut incoming = match CloudEventMode::of(&headers) {
-        None => {
-            let named = !headers.contains_key(KEY);
-            read(&body, named).map_err(|unread| unread.response())?
-        }
+        None => read(&body, !headers.contains_key(KEY))?,
         Some(mode) => {
             let mut events = cloud_events(mode, &headers, &body)?;
             match events.pop() {
@@ -48,27 +46,29 @@ pub(in crate::http) async fn accept(
         }
     };
     if !cx.caller.sees_source(&incoming.source) {
-        return Ok(cx.caller.source_refused(&incoming.source));
+        return Err(cx.caller.source_refused(&incoming.source));
     }
     incoming.key = key;
     incoming.trace = trace_of(&headers).or(incoming.trace).or_else(|| own_trace(&cx));
-    Ok(match cx.hub.bridge.accept(&cx, incoming).await {
-        Ok(accepted) => success_text(StatusCode::ACCEPTED, &shown(&accepted)),
-        Err(error) => not_accepted(&error),
-    })
+    Ok(accepted_reply(&cx.hub.bridge.accept(&cx, incoming).await?))
 }
 
+/// What was accepted: a `seawall_api::AcceptedEvent` or an `AcceptedBatch`, written by hand because the hub gives no response more
+/// often.
+#[derive(Serialize)]
+pub(crate) enum AcceptedEvents {}
+
 /// `POST …/events:batchCreate` with `{events: […]}`, or a batch of CloudEvents.
-pub(in crate::http) async fn accept_batch(
+pub(crate) async fn accept_batch(
     mut cx: RequestContext,
     headers: HeaderMap,
     body: Bytes,
-) -> HandlerResult {
+) -> ApiResult<AcceptedEvents> {
     cx.refresh();
     if let Some(mode) = CloudEventMode::of(&headers) {
         return batch(&cx, cloud_events(mode, &headers, &body)?).await;
     }
-    let mut fields = RawObject::read(&body).map_err(|error| not_json(&error))?;
+    let mut fields = RawObject::read(&body)?;
     let list = fields.raw("events").and_then(|list| serde_json::from_str::<Vec<&RawValue>>(list).ok());
     let mut incoming = Vec::new();
     match list {
@@ -77,10 +77,8 @@ pub(in crate::http) async fn accept_batch(
                 match read(event.get().as_bytes(), true) {
                     Ok(event) => incoming.push(event),
                     Err(unread) => {
-                        for FieldError { field, reason } in below(&format!("events[{at}]"), unread.problems())
-                        {
-                            fields.wrong(&field, reason);
-                        }
+                        let problems = below(&format!("events[{at}]"), unread.problems());
+                        problems.into_iter().for_each(|one| fields.wrong(&one.field, one.reason));
                     }
                 }
             }
@@ -91,7 +89,7 @@ pub(in crate::http) async fn accept_batch(
     let problems = fields.end("events");
     if !problems.is_empty() {
         // Nothing of a batch with mistakes is kept, so that it can be sent again as a whole.
-        return Ok(wrong_fields(&problems));
+        return Err(problems.into());
     }
     let trace = trace_of(&headers);
     for event in &mut incoming {
@@ -101,37 +99,31 @@ pub(in crate::http) async fn accept_batch(
 }
 
 /// Each for itself. If the store did not take one, the whole is to be sent again: those that it took are known then.
-async fn batch(cx: &RequestContext, mut incoming: Vec<IncomingEvent>) -> HandlerResult {
+async fn batch(cx: &RequestContext, mut incoming: Vec<IncomingEvent>) -> ApiResult<AcceptedEvents> {
     if let Some(event) = incoming.iter().find(|event| !cx.caller.sees_source(&event.source)) {
-        return Ok(cx.caller.source_refused(&event.source));
+        return Err(cx.caller.source_refused(&event.source));
     }
     for event in &mut incoming {
         event.trace = event.trace.take().or_else(|| own_trace(cx));
     }
     let ids: Vec<String> = incoming.iter().map(|event| event.id.clone()).collect();
-    let answers = cx.hub.bridge.accept_all(cx, incoming).await;
-    if let Some(AcceptError::Store(error)) = answers
-        .iter()
-        .filter_map(|answer| answer.as_ref().err())
-        .find(|error| matches!(error, AcceptError::Store(_)))
-    {
-        return Ok(store_problem(error));
+    let (mut results, mut refused) = (Vec::with_capacity(ids.len()), 0);
+    for (result, id) in cx.hub.bridge.accept_all(cx, incoming).await.into_iter().zip(ids) {
+        match result {
+            Ok(accepted) => results.push(shown(&accepted)),
+            Err(AcceptError::Store(error)) => return Err(error.into()),
+            Err(error) => {
+                refused += 1;
+                results.push(serde_json::to_string(&refused_event(id, &error)).unwrap_or_default());
+            }
+        }
     }
-    let results: Vec<String> = answers
-        .iter()
-        .zip(ids)
-        .map(|(answer, id)| match answer {
-            Ok(accepted) => shown(accepted),
-            Err(error) => json!(refused_event(id, error)).to_string(),
-        })
-        .collect();
-    let refused = answers.iter().filter(|answer| answer.is_err()).count();
     let data = format!(
         r#"{{"accepted":{},"refused":{refused},"results":[{}]}}"#,
-        answers.len() - refused,
+        results.len() - refused,
         results.join(",")
     );
-    Ok(success_text(StatusCode::ACCEPTED, &data))
+    Ok(ApiReply::written(data).with_status(StatusCode::ACCEPTED))
 }
 
 fn refused_event(id: String, error: &AcceptError) -> RefusedEvent {
@@ -141,21 +133,18 @@ fn refused_event(id: String, error: &AcceptError) -> RefusedEvent {
 }
 
 /// The key that a request is to happen once under: the caller's own.
-pub(in crate::http) fn idempotency_key(
-    headers: &HeaderMap,
-    caller: &Caller,
-) -> Result<Option<String>, Box<Response>> {
+pub(crate) fn idempotency_key(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, ApiError> {
     Ok(said_key(headers)?.map(|key| caller.own(key)))
 }
 
 /// The key as it was sent.
-pub(in crate::http) fn said_key(headers: &HeaderMap) -> Result<Option<&str>, Box<Response>> {
+pub(crate) fn said_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let Some(value) = headers.get(KEY) else { return Ok(None) };
     let visible = |key: &&str| key.bytes().all(|byte| byte.is_ascii_graphic());
     let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_MAX).filter(visible);
     key.map(Some).ok_or_else(|| {
         let message = format!("`Idempotency-Key` must have 1 to {KEY_MAX} visible ASCII characters");
-        Box::new(problem(StatusCode::BAD_REQUEST, "badKey", &message, false))
+        ApiError::new("badKey", message)
     })
 }
 
@@ -165,13 +154,82 @@ fn own_trace(cx: &RequestContext) -> Option<String> {
 }
 
 /// The trace that a request says it belongs to.
-pub(in crate::http) fn trace_of(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn trace_of(headers: &HeaderMap) -> Option<String> {
     let text = headers.get("traceparent")?.to_str().ok()?;
     TraceId::of(text).map(|_| text.to_owned())
 }
 
+/// An event as somebody has written it. One without an id gets one, unless it has to have one.
+pub(crate) fn read(written: &[u8], named: bool) -> Result<IncomingEvent, EventParseError> {
+    let mut fields = RawObject::read(written)?;
+    let id = if named { fields.needed("id") } else { fields.text("id").unwrap_or_else(fresh_event_id) };
+    let kind = fields.needed("type");
+    let kind = match EventType::new(&kind) {
+        _ if kind.is_empty() => None,
+        Ok(kind) => Some(kind),
+        Err(error) => {
+            fields.wrong("type", error.to_string());
+            None
+        }
+    };
+    let source = fields.text("source").unwrap_or_else(|| UNNAMED.into());
+    let (time, subject) = (fields.text("time"), fields.text("subject"));
+    if time.as_ref().is_some_and(|time| Millis::from_rfc3339(time).is_none()) {
+        fields.wrong("time", "must be a time by RFC 3339, such as `2026-11-15T12:00:00Z`");
+    }
+    let data = EventData::of_text(fields.nested("data").unwrap_or("null").to_owned());
+    let problems = fields.end("id, type, source, time, subject, data");
+    match kind {
+        Some(kind) if problems.is_empty() => Ok(IncomingEvent {
+            id,
+            kind,
+            source,
+            time,
+            subject,
+            extensions: Vec::new(),
+            data,
+            trace: None,
+            key: None,
+        }),
+        _ => Err(EventParseError::Wrong(problems)),
+    }
+}
+
+/// Why an event could not be read.
+pub(crate) enum EventParseError {
+    NotJson(serde_json::Error),
+    Wrong(Vec<FieldProblem>),
+}
+
+impl From<serde_json::Error> for EventParseError {
+    fn from(error: serde_json::Error) -> Self {
+        EventParseError::NotJson(error)
+    }
+}
+
+impl From<EventParseError> for ApiError {
+    fn from(error: EventParseError) -> Self {
+        match error {
+            EventParseError::NotJson(error) => error.into(),
+            EventParseError::Wrong(problems) => problems.into(),
+        }
+    }
+}
+
+impl EventParseError {
+    /// Of an event within something that was read as JSON already.
+    pub(crate) fn problems(self) -> Vec<FieldProblem> {
+        match self {
+            EventParseError::NotJson(error) => {
+                vec![FieldProblem { field: String::new(), reason: error.to_string() }]
+            }
+            EventParseError::Wrong(problems) => problems,
+        }
+    }
+}
+
 /// By hand, because it is the answer that the hub gives most often.
-pub(in crate::http) fn shown(accepted: &AcceptedEvent) -> String {
+fn shown(accepted: &AcceptedEvent) -> String {
     let deliveries: Vec<String> = accepted.deliveries.iter().map(|id| format!("\"{id}\"")).collect();
     let AcceptedEvent { id, deduplicated, counts, held, .. } = accepted;
     let unmatched = counts.considered == 0;
@@ -183,14 +241,17 @@ pub(in crate::http) fn shown(accepted: &AcceptedEvent) -> String {
     )
 }
 
-pub(in crate::http) fn not_accepted(error: &AcceptError) -> Response {
-    match error {
-        AcceptError::Store(error) => store_problem(error),
-        AcceptError::OtherContent => {
-            problem(StatusCode::UNPROCESSABLE_ENTITY, "otherContent", &error.to_string(), false)
-        }
-        AcceptError::BadId(_) => {
-            wrong_fields(&[FieldError { field: "id".into(), reason: error.to_string() }])
+/// The response to an event that was accepted.
+pub(crate) fn accepted_reply<T>(accepted: &AcceptedEvent) -> ApiReply<T> {
+    ApiReply::written(shown(accepted)).with_status(StatusCode::ACCEPTED)
+}
+
+impl From<AcceptError> for ApiError {
+    fn from(error: AcceptError) -> Self {
+        match error {
+            AcceptError::Store(error) => error.into(),
+            AcceptError::OtherContent => ApiError::new("otherContent", error.to_string()),
+            AcceptError::BadId(_) => FieldProblem { field: "id".into(), reason: error.to_string() }.into(),
         }
     }
 }
@@ -215,41 +276,33 @@ fn view(event: &Event) -> wire::Event {
     }
 }
 
-pub(in crate::http) async fn get(cx: RequestContext, Path(id): Path<String>) -> Response {
-    if !cx.caller.sees_all() {
-        return of_all();
-    }
-    match find(&cx.hub, &cx.caller, &id).await {
-        Ok(Some(event)) => success(StatusCode::OK, &view(&event)),
-        Ok(None) => missing("event"),
-        Err(error) => store_problem(&error),
-    }
+pub(crate) async fn get(cx: RequestContext, Path(id): Path<String>) -> ApiResult<wire::Event> {
+    check_services(&cx.caller)?;
+    Ok(ApiReply::new(view(&find(&cx, &id).await?)))
 }
 
 /// The newest event of this id that the caller may see: several sources may use the same one.
-pub(in crate::http) async fn find(
-    hub: &Server,
-    caller: &Caller,
-    id: &str,
-) -> Result<Option<Event>, StoreError> {
-    let Some(sources) = caller.sources() else { return hub.bridge.event(id, None).await };
+pub(crate) async fn find(cx: &RequestContext, id: &str) -> Result<Event, ApiError> {
     let mut newest: Option<Event> = None;
-    for source in sources {
-        let found = hub.bridge.event(id, Some(&source)).await?;
-        if newest.as_ref().map(|event| event.accepted) <= found.as_ref().map(|event| event.accepted) {
-            newest = found;
+    match cx.caller.sources() {
+        None => newest = cx.hub.bridge.event(id, None).await?,
+        Some(sources) => {
+            for source in sources {
+                let found = cx.hub.bridge.event(id, Some(&source)).await?;
+                if newest.as_ref().map(|event| event.accepted) <= found.as_ref().map(|event| event.accepted) {
+                    newest = found;
+                }
+            }
         }
     }
-    Ok(newest)
+    newest.ok_or_else(|| ApiError::missing("event"))
 }
 
-pub(in crate::http) async fn list(
+pub(crate) async fn list(
     cx: RequestContext,
     QueryInput(query): QueryInput<EventQuery>,
-) -> HandlerResult {
-    if !cx.caller.sees_all() {
-        return Ok(of_all());
-    }
+) -> ApiResult<EventPage> {
+    check_services(&cx.caller)?;
     let sources = match query.source {
         Some(source) => {
             Some(Some(source).filter(|source| cx.caller.sees_source(source)).into_iter().collect())
@@ -261,19 +314,17 @@ pub(in crate::http) async fn list(
         sources,
         unmatched: query.unmatched.unwrap_or(false),
     };
-    Ok(match cx.hub.bridge.events(filter, page_of(&query.page)).await {
-        Ok(page) => {
-            let events = page.items.iter().map(view).collect();
-            success(StatusCode::OK, &EventPage { events, next_page_token: next_token(&page) })
-        }
-        Err(error) => store_problem(&error),
-    })
+    let page = cx.hub.bridge.events(filter, page_of(&query.page)).await?;
+    let events = page.items.iter().map(view).collect();
+    Ok(ApiReply::new(EventPage { events, next_page_token: next_token(&page) }))
 }
 
-/// A key that is limited to some services may not look at events: they belong to no service.
-pub(in crate::http) fn of_all() -> Response {
-    let word = "this key is restricted to some services, but events belong to none";
-    problem(StatusCode::FORBIDDEN, "forbidden", word, false)
+/// Refuses a key that is limited to some services: events belong to no service.
+pub(crate) fn check_services(caller: &Caller) -> Result<(), ApiError> {
+    if caller.sees_all() {
+        return Ok(());
+    }
+    Err(ApiError::new("forbidden", "this key is restricted to some services, but events belong to none"))
 }
 
 #[cfg(test)]
@@ -285,12 +336,14 @@ mod tests {
     use seawall_hub_core::domain::delivery::DeliveryId;
     use seawall_hub_core::service::MatchCounts;
 
+    use serde_json::json;
+
     use super::*;
     use crate::http::input::Input;
 
     /// The problems without the list of known fields, whose order is not the same.
-    fn told(problems: Vec<FieldError>) -> BTreeSet<String> {
-        let told = |problem: FieldError| {
+    fn told(problems: Vec<FieldProblem>) -> BTreeSet<String> {
+        let told = |problem: FieldProblem| {
             let reason = problem.reason.split(" Known:").next().unwrap_or_default().to_owned();
             format!("{}: {reason}", problem.field)
         };
@@ -341,7 +394,7 @@ mod tests {
             ),
         ) {
             let body = json!(fields);
-            let raw = read(body.to_string().as_bytes(), false).err().map(super::super::incoming::EventParseError::problems);
+            let raw = read(body.to_string().as_bytes(), false).err().map(EventParseError::problems);
             let schema = Input::<EventInput>::of(body).finish().err();
             prop_assert_eq!(told(raw.unwrap_or_default()), told(schema.unwrap_or_default()));
         }

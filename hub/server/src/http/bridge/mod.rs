@@ -1,5 +1,6 @@
-//! Events and deliveries.
+//! Events, webhooks and deliveries.
 
-pub(in crate::http) mod deliveries;
-pub(in crate::http) mod events;
-pub(in crate::http) mod incoming;
+pub(crate) mod cloud_events;
+pub(crate) mod deliveries;
+pub(crate) mod events;
+pub(crate) mod webhook;

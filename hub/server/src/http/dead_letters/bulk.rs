@@ -1,23 +1,27 @@
 //! Actions on many dead letters at once.
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
 use seawall_api::{BulkInput, BulkOptions, Canary, Preview, PurgeInput, ReplayGroupInput, ReplayManyInput};
 use seawall_hub_core::domain::dead_letter::LetterFilter;
 use seawall_hub_core::domain::operation::{BulkAction, ReplayPlan};
 use seawall_hub_core::service::{BulkPreview, BulkRequest};
 
-use super::operations::operation_of;
-use super::{because, filter, mode, view};
-use crate::http::HandlerResult;
+use super::{because, filter, letters, mode, operations, view};
 use crate::http::bridge::events::idempotency_key;
 use crate::http::context::RequestContext;
+use crate::http::error::{ApiError, refused};
 use crate::http::input::Input;
-use crate::http::reply::{refused, success};
+use crate::http::reply::ApiReply;
 use crate::hub::Server;
 
 /// `POST …/deadLetters:replay` with a filter and the options of the replay.
-pub(in crate::http) async fn replay(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+pub(crate) async fn replay(
+    cx: RequestContext,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
     let mut input = Input::<ReplayManyInput>::optional(&body)?;
     filter::check(&mut input);
     let ReplayManyInput { filter, replay } = input.finish()?;
@@ -25,7 +29,7 @@ pub(in crate::http) async fn replay(cx: RequestContext, headers: HeaderMap, body
 }
 
 /// `POST …/deadLetters:purge` with a filter; without `force` it is a dry run.
-pub(in crate::http) async fn purge(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+pub(crate) async fn purge(cx: RequestContext, headers: HeaderMap, body: Bytes) -> Result<Response, ApiError> {
     let mut input = Input::<PurgeInput>::optional(&body)?;
     filter::check(&mut input);
     let PurgeInput { filter, force, max, reason } = input.finish()?;
@@ -38,7 +42,7 @@ pub(in crate::http) async fn purge(cx: RequestContext, headers: HeaderMap, body:
 /// Defines a handler for each action that needs nothing but a filter: `POST …/deadLetters:park` and so on.
 macro_rules! handlers {
     ($($name:ident => $action:expr;)*) => {$(
-        pub(in crate::http) async fn $name(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+        pub(crate) async fn $name(cx: RequestContext, headers: HeaderMap, body: Bytes) -> Result<Response, ApiError> {
             run(&cx, &headers, &body, $action).await
         }
     )*};
@@ -51,7 +55,12 @@ handlers! {
     restore => BulkAction::Restore;
 }
 
-async fn run(cx: &RequestContext, headers: &HeaderMap, body: &Bytes, action: BulkAction) -> HandlerResult {
+async fn run(
+    cx: &RequestContext,
+    headers: &HeaderMap,
+    body: &Bytes,
+    action: BulkAction,
+) -> Result<Response, ApiError> {
     let mut input = Input::<BulkInput>::optional(body)?;
     filter::check(&mut input);
     let BulkInput { filter, options } = input.finish()?;
@@ -92,20 +101,17 @@ impl BulkCommand {
         cx: &RequestContext,
         headers: &HeaderMap,
         filter: LetterFilter,
-    ) -> HandlerResult {
+    ) -> Result<Response, ApiError> {
         let BulkCommand { action: task, max: most, is_dry_run, reason } = self;
         let key = idempotency_key(headers, &cx.caller)?;
         if is_dry_run {
-            return Ok(match cx.hub.dead_letters.preview(&task, filter).await {
-                Ok(found) => success(StatusCode::OK, &preview(&cx.hub, &found, most)),
-                Err(why) => refused(why, "dead letter"),
-            });
+            let found = cx.hub.dead_letters.preview(&task, filter).await.map_err(refused(letters::NOUN))?;
+            return Ok(ApiReply::new(preview(&cx.hub, &found, most)).into_response());
         }
         let request = BulkRequest { task, filter, most, key };
-        Ok(match cx.hub.dead_letters.start_operation(&because(cx, reason), &request).await {
-            Ok(operation) => success(StatusCode::ACCEPTED, &operation_of(&cx.hub, &operation).await?),
-            Err(why) => refused(why, "operation"),
-        })
+        let started = cx.hub.dead_letters.start_operation(&because(cx, reason), &request).await;
+        let operation = started.map_err(refused(operations::NOUN))?;
+        Ok(ApiReply::accepted(view::operation(&cx.hub, &operation).await?).into_response())
     }
 }
 

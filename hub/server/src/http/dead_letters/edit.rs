@@ -1,25 +1,30 @@
 //! `POST …/deadLetters/{id}:edit`: replays an edited copy, or only shows the differences.
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use seawall_api::{self as wire, EditInput, ReplayOptions, RequestEdit};
 use seawall_hub_core::domain::operation::ReplayMode;
 use seawall_hub_core::render::RenderedRequest;
 use seawall_hub_core::service::{EditResult, LetterEdit};
 use serde_json::Value;
 
-use super::letters::{check_target, find, id_of};
+use super::letters::{NOUN, check_target, find, id_of};
 use super::{because, view};
-use crate::http::HandlerResult;
 use crate::http::bridge::events::idempotency_key;
-use crate::http::context::RequestContext;
+use crate::http::context::{RequestContext, Target};
+use crate::http::error::refused;
 use crate::http::gateway::is_json_type;
 use crate::http::input::Input;
 use crate::http::registry::evaluate::request_view;
-use crate::http::reply::{refused, success};
+use crate::http::reply::{ApiReply, ApiResult};
 
-pub(super) async fn edit(cx: &RequestContext, id: &str, headers: &HeaderMap, body: &Bytes) -> HandlerResult {
-    let mut input = Input::<EditInput>::optional(body)?;
+pub(crate) async fn edit(
+    cx: RequestContext,
+    target: Target,
+    headers: HeaderMap,
+    body: Bytes,
+) -> ApiResult<wire::EditResult> {
+    let mut input = Input::<EditInput>::optional(&body)?;
     match (input.has("data"), input.raw("request").is_some()) {
         (true, true) => input.wrong("request", "set either `data` or `request`, not both"),
         (false, false) => {
@@ -29,12 +34,12 @@ pub(super) async fn edit(cx: &RequestContext, id: &str, headers: &HeaderMap, bod
     }
     let EditInput { data, request, dry_run, options: ReplayOptions { again, reason } } = input.finish()?;
     let (is_dry_run, again) = (dry_run.unwrap_or(false), again.unwrap_or(false));
-    let details = find(&cx.hub, &cx.caller, id).await?;
+    let details = find(&cx, &target).await?;
     let stored = &details.dead.delivery;
     // What is rendered is sent to the service of the current rule.
     let mode = if data.is_some() { ReplayMode::Render } else { ReplayMode::Same };
-    check_target(&cx.hub, &cx.caller, &details, mode)?;
-    let key = idempotency_key(headers, &cx.caller)?;
+    check_target(&cx, &details, mode)?;
+    let key = idempotency_key(&headers, &cx.caller)?;
     let edit = match data {
         Some(data) => LetterEdit::Data(data),
         None => {
@@ -42,12 +47,9 @@ pub(super) async fn edit(cx: &RequestContext, id: &str, headers: &HeaderMap, bod
             request_edit(request.unwrap_or_default(), before.as_ref())
         }
     };
-    let context = because(cx, reason);
+    let context = because(&cx, reason);
     let edited = cx.hub.dead_letters.edit(&context, &details, &edit, is_dry_run, again, key.as_deref()).await;
-    let EditResult { delivery, request, differences } = match edited {
-        Ok(edited) => edited,
-        Err(why) => return Ok(refused(why, "dead letter")),
-    };
+    let EditResult { delivery, request, differences } = edited.map_err(refused(NOUN))?;
     let rule = cx.hub.registry.rule(&stored.rule.0).filter(|_| mode == ReplayMode::Render);
     let service = rule.as_ref().map_or(&stored.service, |rule| &rule.service);
     let address = cx.hub.registry.service(service).map(|service| service.address);
@@ -57,7 +59,7 @@ pub(super) async fn edit(cx: &RequestContext, id: &str, headers: &HeaderMap, bod
         request: request_view(&request, address.as_deref()),
         diff: view::diff(differences),
     };
-    Ok(success(if is_dry_run { StatusCode::OK } else { StatusCode::ACCEPTED }, &data))
+    Ok(if is_dry_run { ApiReply::new(data) } else { ApiReply::accepted(data) })
 }
 
 /// Changes of a request. Its body is text or JSON by its content type, which is added for JSON if there is none.

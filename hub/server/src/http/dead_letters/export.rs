@@ -4,16 +4,12 @@
 //! does, and ends when the client goes away. It takes its memory from the budget of all responses, and waits for it.
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
 use axum::http::header;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http_body::Frame;
 use seawall_api::ExportQuery;
 use seawall_hub_core::domain::dead_letter::LetterFilter;
 use seawall_hub_core::domain::delivery::DeliveryId;
@@ -21,21 +17,22 @@ use seawall_hub_core::port::store::{PageRequest, StoreError};
 
 use super::letters::{may_compare, sees};
 use super::{filter, view};
-use crate::http::HandlerResult;
 use crate::http::access::Caller;
 use crate::http::context::RequestContext;
+use crate::http::error::ApiError;
 use crate::http::query::QueryInput;
 use crate::hub::Server;
+use crate::unfold::{Unfold, UnfoldBody};
 
 /// The number of dead letters that are read at once.
 const PAGE: usize = 100;
 /// The number of bytes per chunk, unless one line has more.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-pub(in crate::http) async fn export(
+pub(crate) async fn export(
     cx: RequestContext,
     QueryInput(query): QueryInput<ExportQuery>,
-) -> HandlerResult {
+) -> Result<Response, ApiError> {
     let left = query.max.unwrap_or(u64::MAX);
     let filter = filter::of_query(query.filter, &cx.caller)?;
     let export =
@@ -44,7 +41,7 @@ pub(in crate::http) async fn export(
         (header::CONTENT_TYPE, "application/x-ndjson"),
         (header::CONTENT_DISPOSITION, "attachment; filename=\"dead-letters.ndjson\""),
     ];
-    Ok((headers, Body::new(ExportBody(Some(Box::pin(export.chunk()))))).into_response())
+    Ok((headers, Body::new(UnfoldBody::new(export))).into_response())
 }
 
 /// The memory that is reserved for the next chunk. A dead letter with its event and its evidence has less in practice.
@@ -63,9 +60,11 @@ struct ExportCursor {
     ids: VecDeque<DeliveryId>,
 }
 
-impl ExportCursor {
-    /// The next lines; `None` at the end.
-    async fn chunk(mut self) -> Result<Option<(Bytes, ExportCursor)>, StoreError> {
+impl Unfold for ExportCursor {
+    type Error = StoreError;
+
+    /// The next lines.
+    async fn next(mut self) -> Result<Option<(Bytes, ExportCursor)>, StoreError> {
         // The order matters: an export that has a turn does not wait for memory.
         let held = self.hub.responses().take(CHUNK_RESERVE_BYTES).await;
         let _turn = self.hub.responses().turn().await;
@@ -96,33 +95,5 @@ impl ExportCursor {
         let Some(mut held) = held.filter(|_| !lines.is_empty()) else { return Ok(None) };
         held.shrink_to(lines.len());
         Ok(Some((held.of(lines.into()), self)))
-    }
-}
-
-type ExportChunk = Pin<Box<dyn Future<Output = Result<Option<(Bytes, ExportCursor)>, StoreError>> + Send>>;
-
-/// The body of the response. An error of the store breaks it off, so that no client takes it for complete.
-struct ExportBody(Option<ExportChunk>);
-
-impl http_body::Body for ExportBody {
-    type Data = Bytes;
-    type Error = StoreError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
-        let this = self.get_mut();
-        let Some(chunk) = &mut this.0 else { return Poll::Ready(None) };
-        let done = ready!(chunk.as_mut().poll(cx));
-        this.0 = None;
-        Poll::Ready(match done {
-            Ok(None) => None,
-            Ok(Some((bytes, export))) => {
-                this.0 = Some(Box::pin(export.chunk()));
-                Some(Ok(Frame::data(bytes)))
-            }
-            Err(error) => Some(Err(error)),
-        })
     }
 }

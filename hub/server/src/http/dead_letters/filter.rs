@@ -10,8 +10,8 @@ use seawall_hub_core::domain::time::Millis;
 use serde::de::DeserializeOwned;
 
 use crate::http::access::Caller;
-use crate::http::fields::FieldError;
 use crate::http::input::{Input, slug};
+use seawall_api::FieldProblem;
 
 /// The states of dead letters that were not replayed, and of those that were. A deleted one is neither.
 const NOT_REPLAYED: [LetterState; 2] = [LetterState::Open, LetterState::Parked];
@@ -71,10 +71,10 @@ fn time(text: &Timestamp) -> Option<Millis> {
 }
 
 /// The filter of a list or an export, over what the caller may see.
-pub(super) fn of_query(query: LetterQuery, caller: &Caller) -> Result<LetterFilter, Vec<FieldError>> {
+pub(super) fn of_query(query: LetterQuery, caller: &Caller) -> Result<LetterFilter, Vec<FieldProblem>> {
     let filter = DeadLetterFilter::from(query);
     match is_contradictory(filter.standing.as_ref(), filter.failure.replayed) {
-        true => Err(vec![FieldError { field: "replayed".into(), reason: CONTRADICTION.into() }]),
+        true => Err(vec![FieldProblem { field: "replayed".into(), reason: CONTRADICTION.into() }]),
         false => Ok(to_domain(filter, caller)),
     }
 }

@@ -3,7 +3,7 @@
 //! A key with limits sees and changes what is within them. Everything else looks as if it did not exist.
 
 pub(super) mod bulk;
-mod edit;
+pub(super) mod edit;
 mod export;
 mod filter;
 pub(super) mod groups;

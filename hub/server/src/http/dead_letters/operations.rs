@@ -2,81 +2,70 @@
 
 use axum::body::Bytes;
 use axum::extract::Path;
-use axum::http::StatusCode;
 use seawall_api::{self as wire, OperationPage, PageQuery, ReasonInput};
 use seawall_hub_core::domain::operation::{Operation, OperationId};
 use seawall_hub_core::service::OperationCommand;
 
 use super::{because, view};
 use crate::http::access::Caller;
-use crate::http::context::RequestContext;
+use crate::http::context::{RequestContext, Target};
+use crate::http::error::{ApiError, refused};
 use crate::http::input::Input;
 use crate::http::query::{QueryInput, next_token, page_of};
-use crate::http::reply::{missing, refused, store_problem, success};
-use crate::http::{EarlyResponse, HandlerResult, no_verb, nothing_here, split_verb};
-use crate::hub::Server;
+use crate::http::reply::{ApiReply, ApiResult};
 
-const VERBS: &str = "pause, resume, cancel";
-
-pub(in crate::http) async fn list(
+pub(crate) async fn list(
     cx: RequestContext,
     QueryInput(page): QueryInput<PageQuery>,
-) -> HandlerResult {
-    Ok(match cx.hub.dead_letters.operations(page_of(&page)).await {
-        Ok(page) => {
-            let mut operations = Vec::with_capacity(page.items.len());
-            // A page may be short, and is not the last one for that.
-            for operation in page.items.iter().filter(|operation| sees(&cx.caller, operation)) {
-                operations.push(operation_of(&cx.hub, operation).await?);
-            }
-            success(StatusCode::OK, &OperationPage { operations, next_page_token: next_token(&page) })
+) -> ApiResult<OperationPage> {
+    let page = cx.hub.dead_letters.operations(page_of(&page)).await?;
+    let mut operations = Vec::with_capacity(page.items.len());
+    // A page may be short, and is not the last one for that.
+    for operation in page.items.iter().filter(|operation| sees(&cx.caller, operation)) {
+        operations.push(view::operation(&cx.hub, operation).await?);
+    }
+    Ok(ApiReply::new(OperationPage { operations, next_page_token: next_token(&page) }))
+}
+
+pub(crate) async fn get(cx: RequestContext, Path(id): Path<String>) -> ApiResult<wire::Operation> {
+    Ok(ApiReply::new(view::operation(&cx.hub, &find(&cx, &id).await?).await?))
+}
+
+/// Defines a handler for each command: `POST …/operations/{id}:pause` and so on.
+macro_rules! commands {
+    ($($name:ident => $command:expr;)+) => {$(
+        pub(crate) async fn $name(cx: RequestContext, target: Target, body: Bytes) -> ApiResult<wire::Operation> {
+            run(&cx, &target, &body, $command).await
         }
-        Err(error) => store_problem(&error),
-    })
+    )+};
 }
 
-pub(in crate::http) async fn get(cx: RequestContext, Path(id): Path<String>) -> HandlerResult {
-    let operation = find(&cx.hub, &cx.caller, &id).await?;
-    Ok(success(StatusCode::OK, &operation_of(&cx.hub, &operation).await?))
+commands! {
+    pause => OperationCommand::Pause;
+    resume => OperationCommand::Resume;
+    cancel => OperationCommand::Cancel;
 }
 
-/// `POST …/operations/{id}:pause`, `:resume`, `:cancel`.
-pub(in crate::http) async fn act(
-    cx: RequestContext,
-    Path(id_verb): Path<String>,
-    body: Bytes,
-) -> HandlerResult {
-    let Some((id, verb)) = split_verb(&id_verb) else { return Ok(nothing_here()) };
-    let command = match verb {
-        "pause" => OperationCommand::Pause,
-        "resume" => OperationCommand::Resume,
-        "cancel" => OperationCommand::Cancel,
-        verb => return Ok(no_verb(verb, VERBS)),
-    };
-    let ReasonInput { reason } = Input::<ReasonInput>::optional(&body)?.finish()?;
-    let operation = find(&cx.hub, &cx.caller, id).await?;
-    Ok(match cx.hub.dead_letters.command_operation(&because(&cx, reason), operation.id, command).await {
-        Ok(operation) => success(StatusCode::OK, &operation_of(&cx.hub, &operation).await?),
-        Err(why) => refused(why, "operation"),
-    })
+async fn run(
+    cx: &RequestContext,
+    id: &str,
+    body: &Bytes,
+    command: OperationCommand,
+) -> ApiResult<wire::Operation> {
+    let ReasonInput { reason } = Input::<ReasonInput>::optional(body)?.finish()?;
+    let operation = find(cx, id).await?;
+    let changed = cx.hub.dead_letters.command_operation(&because(cx, reason), operation.id, command).await;
+    Ok(ApiReply::new(view::operation(&cx.hub, &changed.map_err(refused(NOUN))?).await?))
 }
 
-/// An operation as it is returned.
-pub(super) async fn operation_of(
-    hub: &Server,
-    operation: &Operation,
-) -> Result<wire::Operation, EarlyResponse> {
-    view::operation(hub, operation).await.map_err(|error| store_problem(&error).into())
-}
+/// What an operation is called in messages.
+pub(super) const NOUN: &str = "operation";
 
 /// An operation that the caller may see. Any other looks as if it did not exist.
-async fn find(hub: &Server, caller: &Caller, id: &str) -> Result<Operation, EarlyResponse> {
-    let Some(id) = OperationId::parse(id) else { return Err(missing("operation").into()) };
-    match hub.dead_letters.operation(id).await {
-        Ok(Some(operation)) if sees(caller, &operation) => Ok(operation),
-        Ok(_) => Err(missing("operation").into()),
-        Err(error) => Err(store_problem(&error).into()),
-    }
+async fn find(cx: &RequestContext, id: &str) -> Result<Operation, ApiError> {
+    let missing = || ApiError::missing(NOUN);
+    let found = cx.hub.dead_letters.operation(OperationId::parse(id).ok_or_else(missing)?).await?;
+    found.filter(|operation| sees(&cx.caller, operation)).ok_or_else(missing)
 }
 
 /// True if the caller may see all that the operation may change.

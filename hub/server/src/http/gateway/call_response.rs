@@ -27,17 +27,17 @@ use crate::http::reply::envelope;
 use crate::responses::{CountedMark, HeldBytes};
 
 /// What a call takes beside the body of the service: its headers, and the pieces that are under way to the client.
-pub(in crate::http) const ROOM_BYTES: usize = 64 * 1024;
+pub(crate) const ROOM_BYTES: usize = 64 * 1024;
 /// The size of a chunk of the body: a multiple of three, so that Base64 needs no padding in between.
 const PIECE_BYTES: usize = 12 * 1024;
 
 /// What is said of a call beside the answer.
-pub(in crate::http) struct CallSummary {
-    pub(in crate::http) attempts: u32,
-    pub(in crate::http) latency_ms: u64,
-    pub(in crate::http) circuit: Option<&'static str>,
+pub(crate) struct CallSummary {
+    pub(crate) attempts: u32,
+    pub(crate) latency_ms: u64,
+    pub(crate) circuit: Option<&'static str>,
     /// The trace of the request.
-    pub(in crate::http) trace: Option<TraceId>,
+    pub(crate) trace: Option<TraceId>,
 }
 
 /// What a call holds until its response is written: memory, and its place in the bulkhead.
@@ -55,11 +55,7 @@ enum BodyEncoding {
 }
 
 /// What the service answered. Its body is put in as it is, where it is JSON.
-pub(in crate::http) fn call_response(
-    whole: &FullResponse,
-    about: &CallSummary,
-    holding: HeldResources,
-) -> Response {
+pub(crate) fn call_response(whole: &FullResponse, about: &CallSummary, holding: HeldResources) -> Response {
     let (encoding, body) = encoded(whole);
     let mut headers: BTreeMap<&str, HeaderValue> = BTreeMap::new();
     for (name, value) in &whole.headers {

@@ -5,12 +5,13 @@ mod call_response;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::Path;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use seawall_api::{self as wire, BodyEncoding, CallFailure, CallInput, DeliveryId, Headers, RequestPath};
+use seawall_api::{
+    self as wire, BodyEncoding, CallFailure, CallInput, DeliveryId, FieldProblem, Headers, RequestPath,
+};
 use seawall_http::header::{retry_depth, time_left};
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::encode::{QUERY_VALUE, percent};
@@ -21,36 +22,29 @@ use serde_json::Value;
 use self::call_response::{CallSummary, ROOM_BYTES, call_response};
 use crate::gateway::{GatewayRefusal, LastFailure};
 use crate::http::bridge::events::{said_key, trace_of};
-use crate::http::context::RequestContext;
-use crate::http::fields::FieldError;
+use crate::http::context::{RequestContext, Target};
+use crate::http::error::{ApiError, field_problems};
 use crate::http::input::Input;
+use crate::http::memory_full;
 use crate::http::registry::services::circuit_word;
-use crate::http::reply::{missing, problem, problem_about, store_problem, success, wrong_fields};
-use crate::http::{HandlerResult, split_verb, watch};
+use crate::http::reply::ApiReply;
 use crate::hub::Server;
 use crate::responses::HeldBytes;
 use crate::spans::GatewaySpan;
 
-/// Handles the action `:call`.
-pub(in crate::http) async fn act(
+/// `POST …/gateway/services/{name}:call`. Its success is streamed, so it has no type here.
+pub(crate) async fn call(
     cx: RequestContext,
-    Path(name_verb): Path<String>,
+    target: Target,
     headers: HeaderMap,
     body: Bytes,
-) -> HandlerResult {
-    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(crate::http::nothing_here()) };
-    if verb != "call" {
-        return Ok(crate::http::no_verb(verb, "call"));
-    }
-    let Some(service) = Slug::new(name).ok().filter(|name| cx.caller.sees(name)) else {
-        return Ok(missing("service"));
-    };
+) -> Result<Response, ApiError> {
+    let service = Slug::new(&target).ok().filter(|name| cx.caller.sees(name));
+    let service = service.ok_or_else(|| ApiError::missing("service"))?;
     let (request, input) = read(Input::create(&body)?)?;
     // Before anything is sent: what nobody could hold is not asked for.
     let room = Some(cx.hub.responses()).filter(|memory| !memory.is_full());
-    let Some(room) = room.and_then(|memory| memory.try_take(ROOM_BYTES)) else {
-        return Ok(crate::http::memory_full());
-    };
+    let room = room.and_then(|memory| memory.try_take(ROOM_BYTES)).ok_or_else(memory_full)?;
     // Whoever calls has a deadline of its own, perhaps; the nearer one holds.
     let asked = input.timeout_ms.map(Duration::from_millis).into_iter().chain(time_left(&headers)).min();
     let said = trace_of(&headers);
@@ -70,8 +64,8 @@ pub(in crate::http) async fn act(
     };
     let answer = match cx.hub.gateway.call(&cx, call).await {
         Ok(CallOutcome::Now(answered)) => now(&cx, &service, answered, room),
-        Ok(CallOutcome::Later(kept)) => success(StatusCode::ACCEPTED, &later(&cx.hub, &service, &kept)),
-        Err(why) => not_called(why),
+        Ok(CallOutcome::Later(kept)) => ApiReply::accepted(later(&cx.hub, &service, &kept)).into_response(),
+        Err(error) => ApiError::from(error).into_response(),
     };
     if let Some(passage) = passage {
         passage.answered(answer.status(), None);
@@ -88,9 +82,9 @@ fn mode(mode: Option<&wire::CallMode>) -> CallMode {
 }
 
 /// Reads a call: the request that is made of it, and the rest.
-fn read(mut input: Input<CallInput>) -> Result<(RenderedRequest, CallInput), Vec<FieldError>> {
+fn read(mut input: Input<CallInput>) -> Result<(RenderedRequest, CallInput), Vec<FieldProblem>> {
     let query = input.take("query").map(encoded_query).transpose().unwrap_or_else(|problems| {
-        input.also(problems);
+        input.also(field_problems(problems));
         None
     });
     let headers = input.get::<Headers>("headers").unwrap_or_default().into_iter();
@@ -200,21 +194,13 @@ fn now(cx: &RequestContext, service: &Slug, answered: CallResult, room: HeldByte
                 circuit: circuit.map(Into::into),
                 decided_by: Some(refusal.decided_by.to_owned()),
             };
-            refused(&refusal, Some(&failure))
+            ApiError::of_call(&refusal, Some(failure)).into_response()
         }
     }
 }
 
-/// The response to a call that failed, with what is known about it.
-pub(in crate::http) fn refused(refusal: &GatewayRefusal, about: Option<&CallFailure>) -> Response {
-    let GatewayRefusal { status, code, message, retryable, .. } = refusal;
-    let mut response = watch::may_pass(problem_about(*status, code, message, *retryable, &about), *retryable);
-    refusal.tell(response.headers_mut());
-    response
-}
-
 /// `application/json`, `application/problem+json; charset=utf-8`.
-pub(in crate::http) fn is_json_type(value: &str) -> bool {
+pub(crate) fn is_json_type(value: &str) -> bool {
     let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
 }
@@ -237,19 +223,18 @@ fn later(hub: &Server, service: &Slug, kept: &QueuedCall) -> wire::QueuedCall {
     }
 }
 
-fn not_called(why: CallError) -> Response {
-    match why {
-        CallError::Missing => missing("service"),
-        CallError::Paused => refused(&GatewayRefusal::paused(), None),
-        CallError::Wrong(problems) => {
-            let problem = |(field, reason)| FieldError { field, reason };
-            wrong_fields(&problems.into_iter().map(problem).collect::<Vec<_>>())
+impl From<CallError> for ApiError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Missing => ApiError::missing("service"),
+            CallError::Paused => ApiError::of_call(&GatewayRefusal::paused(), None),
+            CallError::Wrong(problems) => field_problems(problems).into(),
+            CallError::OtherContent => {
+                let word = "the idempotency key was used for another call; use a new key";
+                ApiError::new("otherContent", word)
+            }
+            CallError::Store(error) => error.into(),
         }
-        CallError::OtherContent => {
-            let word = "the idempotency key was used for another call; use a new key";
-            problem(StatusCode::UNPROCESSABLE_ENTITY, "otherContent", word, false)
-        }
-        CallError::Store(error) => store_problem(&error),
     }
 }
 

@@ -13,9 +13,8 @@ use seawall_hub_core::metric_names;
 use serde::Serialize;
 use tokio::sync::MutexGuard;
 
-use crate::http::HandlerResult;
+use crate::http::error::ApiError;
 use crate::http::query::QueryInput;
-use crate::http::reply::missing;
 use crate::hub::Server;
 use crate::metric_store::MetricStore;
 use crate::responses::CountedMark;
@@ -35,7 +34,7 @@ async fn read<T>(hub: &Server, read: impl FnOnce(&MetricStore) -> T) -> T {
     read(numbers)
 }
 
-pub(in crate::http) async fn prometheus(State(hub): State<Arc<Server>>) -> Response {
+pub(crate) async fn prometheus(State(hub): State<Arc<Server>>) -> Response {
     let kept = hub.metrics_text().lock().await;
     let now = hub.clock().now();
     let known = kept.as_ref().filter(|(at, _)| now.since(*at) < KEPT_FOR).map(|(_, text)| text.clone());
@@ -57,23 +56,23 @@ async fn made(hub: &Server, mut kept: MutexGuard<'_, Option<(Tick, Bytes)>>, now
     text
 }
 
-pub(in crate::http) async fn names(State(hub): State<Arc<Server>>) -> Response {
+pub(crate) async fn names(State(hub): State<Arc<Server>>) -> Response {
     let names = read(&hub, MetricStore::names).await;
     plain(&MetricNames { names })
 }
 
 /// `?tag=service:billing` narrows it down; may be given more than once.
-pub(in crate::http) async fn one(
+pub(crate) async fn one(
     State(hub): State<Arc<Server>>,
     Path(name): Path<String>,
     QueryInput(query): QueryInput<MetricQuery>,
-) -> HandlerResult {
+) -> Result<Response, ApiError> {
     let pair = |tag: &TagFilter| {
         tag.as_str().split_once(':').map(|(name, value)| (name.to_owned(), value.to_owned()))
     };
     let tags: Vec<_> = query.tag.iter().flatten().filter_map(pair).collect();
     let metric = read(&hub, |numbers| numbers.metric(&name, &tags)).await;
-    Ok(metric.map_or_else(|| missing("metric"), |metric| plain(&metric)))
+    Ok(plain(&metric.ok_or_else(|| ApiError::missing("metric"))?))
 }
 
 /// Without our envelope: whoever asks here knows another's form.

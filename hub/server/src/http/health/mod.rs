@@ -1,20 +1,21 @@
-//! How the hub is.
+//! The health of the hub and its metrics.
 
-pub(in crate::http) mod metrics;
+pub(crate) mod metrics;
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
 use seawall_api::{Health, HealthState, HealthStatus, ServiceCircuit};
 
+use crate::http::error::ApiError;
 use crate::http::registry::services::state_word;
-use crate::http::reply::{problem, store_problem, success};
+use crate::http::reply::{ApiReply, ApiResult};
 use crate::hub::Server;
 
+const UP: HealthStatus = HealthStatus { state: HealthState::Up };
+
 /// For people: whether it is up, and which circuits are not closed.
-pub(in crate::http) async fn health(State(hub): State<Arc<Server>>) -> Response {
+pub(crate) async fn health(State(hub): State<Arc<Server>>) -> ApiResult<Health> {
     let circuits_not_closed = hub
         .gateway
         .circuits_not_closed()
@@ -24,32 +25,27 @@ pub(in crate::http) async fn health(State(hub): State<Arc<Server>>) -> Response 
         .filter(|(_, word)| *word != "closed")
         .map(|(name, word)| ServiceCircuit { service: name.to_string(), circuit: word.into() })
         .collect();
-    success(StatusCode::OK, &Health { state: HealthState::Up, circuits_not_closed })
+    Ok(ApiReply::new(Health { state: HealthState::Up, circuits_not_closed }))
 }
 
 /// Whether the process is worth keeping: whether all its threads get on with their work. If none does, nobody answers.
-pub(in crate::http) async fn liveness(State(hub): State<Arc<Server>>) -> Response {
+pub(crate) async fn liveness(State(hub): State<Arc<Server>>) -> ApiResult<HealthStatus> {
     if hub.pulse().is_well() {
-        return success(StatusCode::OK, &HealthStatus { state: HealthState::Up });
+        return Ok(ApiReply::new(UP));
     }
-    let word = "a thread of the process is stuck; restart the process";
-    problem(StatusCode::SERVICE_UNAVAILABLE, "stuck", word, true)
+    Err(ApiError::new("stuck", "a thread of the process is stuck; restart the process"))
 }
 
 /// Whether it can take work: whether the store answers, and has all that it should.
-pub(in crate::http) async fn readiness(State(hub): State<Arc<Server>>) -> Response {
+pub(crate) async fn readiness(State(hub): State<Arc<Server>>) -> ApiResult<HealthStatus> {
     if let Some(damaged) = hub.store().damaged() {
-        return store_problem(&damaged);
+        return Err(damaged.into());
     }
+    let not_ready = |error| ApiError::new("notReady", format!("the store does not respond: {error}"));
     let answer = match hub.store().contact() {
         Some(known) => known,
         None => hub.ops.check_store().await.map_err(|error| error.to_string()),
     };
-    match answer {
-        Ok(()) => success(StatusCode::OK, &HealthStatus { state: HealthState::Up }),
-        Err(error) => {
-            let word = format!("the store does not respond: {error}");
-            problem(StatusCode::SERVICE_UNAVAILABLE, "notReady", &word, true)
-        }
-    }
+    answer.map_err(not_ready)?;
+    Ok(ApiReply::new(UP))
 }

@@ -17,7 +17,7 @@ const STANDARD_FORMATS: [&str; 3] = ["date-time", "uri", "uri-reference"];
 const PRIVATE: [&str; 6] = ["x-always", "x-empty", "x-form", "x-ignored", "x-merge", "x-required"];
 
 /// Collects the schemas of the types that it is asked for.
-pub(in crate::http) struct Components {
+pub(crate) struct Components {
     requests: SchemaGenerator,
     responses: SchemaGenerator,
     /// What is made of the definition of a request for each method, with its read-only fields.
@@ -27,7 +27,7 @@ pub(in crate::http) struct Components {
 }
 
 impl Components {
-    pub(in crate::http) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let settings =
             || SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = PATH.into());
         Components {
@@ -39,14 +39,14 @@ impl Components {
     }
 
     /// The schema of a response, or a reference to it.
-    pub(in crate::http) fn response<T: JsonSchema>(&mut self) -> Value {
+    pub(crate) fn response<T: JsonSchema>(&mut self) -> Value {
         let mut schema = self.responses.subschema_for::<T>().into();
         respond(&mut schema);
         schema
     }
 
     /// The schema of a request that writes an `S` and may contain what is returned as a `V`.
-    pub(in crate::http) fn request<S: JsonSchema, V: JsonSchema>(&mut self, method: &Method) -> Value {
+    pub(crate) fn request<S: JsonSchema, V: JsonSchema>(&mut self, method: &Method) -> Value {
         let mut schema: Value = self.requests.subschema_for::<S>().into();
         let name = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()).map(ToOwned::to_owned);
         let Some(name) = name else {
@@ -88,7 +88,7 @@ impl Components {
     }
 
     /// All schemas by name.
-    pub(in crate::http) fn finish(mut self) -> Map<String, Value> {
+    pub(crate) fn finish(mut self) -> Map<String, Value> {
         let mut all = self.responses.take_definitions(true);
         all.values_mut().for_each(respond);
         for (name, mut schema) in self.requests.take_definitions(true) {

@@ -9,7 +9,7 @@ use super::shapes::{fingerprint, operation_id, slug};
 use crate::http::shape::{ordered, schemas_of};
 
 /// The parameters of a query, by the schema of its type.
-pub(in crate::http) fn of_query<Q: JsonSchema + 'static>() -> Vec<Value> {
+pub(crate) fn of_query<Q: JsonSchema + 'static>() -> Vec<Value> {
     let (read, written) = schemas_of::<Q>();
     let parameter = |(name, field): (&str, &Value)| {
         let mut schema = field.clone();

@@ -4,81 +4,81 @@ use serde_json::{Map, Value, json};
 
 /// A JSON schema.
 #[derive(Clone)]
-pub(in crate::http) struct Schema(Value);
+pub(crate) struct Schema(Value);
 
 /// A field of an object.
-pub(in crate::http) struct Field {
+pub(crate) struct Field {
     name: &'static str,
     schema: Schema,
     needed: bool,
 }
 
 /// A required field.
-pub(in crate::http) fn need(name: &'static str, schema: Schema) -> Field {
+pub(crate) fn need(name: &'static str, schema: Schema) -> Field {
     Field { name, schema, needed: true }
 }
 
 /// An optional field.
-pub(in crate::http) fn may(name: &'static str, schema: Schema) -> Field {
+pub(crate) fn may(name: &'static str, schema: Schema) -> Field {
     Field { name, schema, needed: false }
 }
 
-pub(in crate::http) fn text() -> Schema {
+pub(crate) fn text() -> Schema {
     Schema(json!({"type": "string"}))
 }
 
 /// A string that matches a pattern.
-pub(in crate::http) fn pattern(pattern: &str) -> Schema {
+pub(crate) fn pattern(pattern: &str) -> Schema {
     Schema(json!({"type": "string", "pattern": pattern}))
 }
 
 /// A string in a named format.
-pub(in crate::http) fn format(format: &str) -> Schema {
+pub(crate) fn format(format: &str) -> Schema {
     Schema(json!({"type": "string", "format": format}))
 }
 
 /// One of these words.
-pub(in crate::http) fn words(words: &[&str]) -> Schema {
+pub(crate) fn words(words: &[&str]) -> Schema {
     Schema(json!({"type": "string", "enum": words}))
 }
 
 /// Exactly this string.
-pub(in crate::http) fn word(word: &str) -> Schema {
+pub(crate) fn word(word: &str) -> Schema {
     Schema(json!({"type": "string", "const": word}))
 }
 
 /// A time by RFC 3339.
-pub(in crate::http) fn time() -> Schema {
+pub(crate) fn time() -> Schema {
     Schema(json!({"type": "string", "format": "date-time"}))
 }
 
 /// An integer within these bounds.
-pub(in crate::http) fn between(least: u64, most: u64) -> Schema {
+pub(crate) fn between(least: u64, most: u64) -> Schema {
     Schema(json!({"type": "integer", "minimum": least, "maximum": most}))
 }
 
-pub(in crate::http) fn switch() -> Schema {
+pub(crate) fn switch() -> Schema {
     Schema(json!({"type": "boolean"}))
 }
 
 /// A schema that accepts any value.
-pub(in crate::http) fn any() -> Schema {
+pub(crate) fn any() -> Schema {
     Schema(json!({}))
 }
 
-pub(in crate::http) fn list(of: Schema) -> Schema {
+pub(crate) fn list(of: Schema) -> Schema {
     let mut schema = Schema(json!({"type": "array"}));
     schema.set("items", of.0);
     schema
 }
 
 /// A reference to a named schema.
-pub(in crate::http) fn shape(name: &str) -> Schema {
+pub(crate) fn shape(name: &str) -> Schema {
     Schema(json!({"$ref": format!("#/components/schemas/{name}")}))
 }
 
 /// An object in a response. Later versions may add fields, which clients should ignore.
-pub(in crate::http) fn shown(fields: Vec<Field>) -> Schema {
+pub(crate) fn shown(fields: Vec<Field>) -> Schema {
     let needed: Vec<&str> = fields.iter().filter(|field| field.needed).map(|field| field.name).collect();
     let mut schema = json!({"type": "object"});
     if !needed.is_empty() {
@@ -92,31 +92,31 @@ pub(in crate::http) fn shown(fields: Vec<Field>) -> Schema {
 
 impl Schema {
     /// Sets the description.
-    pub(in crate::http) fn says(mut self, meaning: &str) -> Self {
+    pub(crate) fn says(mut self, meaning: &str) -> Self {
         self.set("description", json!(meaning));
         self
     }
 
     /// Sets an example.
-    pub(in crate::http) fn like(mut self, example: Value) -> Self {
+    pub(crate) fn like(mut self, example: Value) -> Self {
         self.set("examples", Value::Array(vec![example]));
         self
     }
 
     /// Sets the maximum length.
-    pub(in crate::http) fn longest(mut self, most: usize) -> Self {
+    pub(crate) fn longest(mut self, most: usize) -> Self {
         self.set("maxLength", json!(most));
         self
     }
 
     /// Requires a string that is not empty.
-    pub(in crate::http) fn not_empty(mut self) -> Self {
+    pub(crate) fn not_empty(mut self) -> Self {
         self.set("minLength", json!(1));
         self
     }
 
     /// Allows null too.
-    pub(in crate::http) fn or_null(mut self) -> Self {
+    pub(crate) fn or_null(mut self) -> Self {
         let Some(object) = self.0.as_object_mut().filter(|object| !object.is_empty()) else { return self };
         if let Some(kind) = object.get("type").filter(|kind| kind.is_string()).cloned() {
             object.insert("type".into(), json!([kind, "null"]));
@@ -131,7 +131,7 @@ impl Schema {
         }
     }
 
-    pub(in crate::http) fn into_value(self) -> Value {
+    pub(crate) fn into_value(self) -> Value {
         self.0
     }
 

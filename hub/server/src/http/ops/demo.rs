@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::extract::State;
 use schemars::JsonSchema;
 use seawall_hub_core::domain::slug::Slug;
 use serde::{Deserialize, Serialize};
 
 use crate::demo::{SampleState, Upstream};
 use crate::http::access::Caller;
-use crate::http::context::RequestContext;
+use crate::http::context::{RequestContext, Target};
+use crate::http::error::ApiError;
 use crate::http::input::Input;
+use crate::http::nothing_here;
 use crate::http::registry::services::circuit_word;
-use crate::http::reply::{missing, success};
-use crate::http::{HandlerResult, no_verb, nothing_here, split_verb};
+use crate::http::reply::{ApiReply, ApiResult};
 use crate::hub::Server;
 
 /// The new state of a sample service.
@@ -29,7 +29,7 @@ struct MoodInput {
 /// A sample service as it is shown.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SampleStatus {
+pub(crate) struct SampleStatus {
     name: &'static str,
     plays: &'static str,
     address: String,
@@ -50,37 +50,32 @@ struct AnswerCounts {
 
 /// A line of the scripted outage.
 #[derive(Serialize)]
-struct StoryLine {
+pub(crate) struct StoryLine {
     at: String,
     line: String,
 }
 
-pub(in crate::http) async fn list(cx: RequestContext) -> HandlerResult {
-    let Some(demo) = cx.hub.demo() else { return Ok(nothing_here()) };
+pub(crate) async fn list(cx: RequestContext) -> ApiResult<Vec<SampleStatus>> {
+    let demo = cx.hub.demo().ok_or_else(nothing_here)?;
     let mut all = Vec::new();
     for upstream in &demo.upstreams {
         if let Some(name) = seen(upstream, &cx.caller) {
             all.push(shown(&cx.hub, upstream, &name).await);
         }
     }
-    Ok(success(StatusCode::OK, &all))
+    Ok(ApiReply::new(all))
 }
 
 /// What has been told so far, the oldest first.
-pub(in crate::http) async fn story(State(hub): State<Arc<Server>>) -> HandlerResult {
-    let Some(demo) = hub.demo() else { return Ok(nothing_here()) };
+pub(crate) async fn story(State(hub): State<Arc<Server>>) -> ApiResult<Vec<StoryLine>> {
+    let demo = hub.demo().ok_or_else(nothing_here)?;
     let told = demo.told().into_iter().map(|(at, line)| StoryLine { at: at.to_string(), line });
-    Ok(success(StatusCode::OK, &told.collect::<Vec<_>>()))
+    Ok(ApiReply::new(told.collect()))
 }
 
 /// Handles the action `POST …/{name}:set`.
-pub(in crate::http) async fn act(cx: RequestContext, Path(name): Path<String>, body: Bytes) -> HandlerResult {
-    let Some(demo) = cx.hub.demo() else { return Ok(nothing_here()) };
-    let name = match split_verb(&name) {
-        Some((name, "set")) => name,
-        Some((_, verb)) => return Ok(no_verb(verb, "`:set`")),
-        None => return Ok(nothing_here()),
-    };
+pub(crate) async fn set(cx: RequestContext, target: Target, body: Bytes) -> ApiResult<SampleStatus> {
+    let demo = cx.hub.demo().ok_or_else(nothing_here)?;
     let mut input = Input::<MoodInput>::create(&body)?;
     let word = input.get::<String>("mood").unwrap_or_default();
     let mood = SampleState::from_word(&word);
@@ -89,12 +84,12 @@ pub(in crate::http) async fn act(cx: RequestContext, Path(name): Path<String>, b
         input.wrong("mood", format!("must be one of {words}, not `{word}`"));
     }
     input.finish()?;
-    let found = demo.upstream(name).and_then(|upstream| Some((upstream, seen(upstream, &cx.caller)?)));
-    let Some((upstream, name)) = found else { return Ok(missing("upstream")) };
+    let found = demo.upstream(&target).and_then(|upstream| Some((upstream, seen(upstream, &cx.caller)?)));
+    let (upstream, name) = found.ok_or_else(|| ApiError::missing("upstream"))?;
     if let Some(mood) = mood {
         upstream.feel(mood);
     }
-    Ok(success(StatusCode::OK, &shown(&cx.hub, upstream, &name).await))
+    Ok(ApiReply::new(shown(&cx.hub, upstream, &name).await))
 }
 
 /// Its name, if the caller may see it.

@@ -1,19 +1,15 @@
-//! The key of all secrets.
+//! The key that encrypts all secrets.
 
-use axum::http::StatusCode;
-use axum::response::Response;
 use seawall_api::KeyRotation;
 
 use crate::http::context::RequestContext;
-use crate::http::reply::{refused, success};
+use crate::http::error::refused;
+use crate::http::reply::{ApiReply, ApiResult};
 use crate::rotate::RotationReport;
 
 /// Handles `POST …/ops/secrets:rotate`.
-pub(in crate::http) async fn rotate(cx: RequestContext) -> Response {
-    match cx.hub.rotate_secrets(&cx).await {
-        Ok(RotationReport { key, resealed, unreadable }) => {
-            success(StatusCode::OK, &KeyRotation { key, resealed: resealed as u64, unreadable })
-        }
-        Err(why) => refused(why, "key"),
-    }
+pub(crate) async fn rotate(cx: RequestContext) -> ApiResult<KeyRotation> {
+    let rotated = cx.hub.rotate_secrets(&cx).await.map_err(refused("key"))?;
+    let RotationReport { key, resealed, unreadable } = rotated;
+    Ok(ApiReply::new(KeyRotation { key, resealed: resealed as u64, unreadable }))
 }

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use axum::http::StatusCode;
-use axum::response::Response;
 use seawall_api::{
     self as wire, DeadLetterTotals, DeliveryTotals, EventTotals, History, HistoryQuery, Overview,
     ServiceDeadLetters, ServiceStatusPage, ServiceStatusQuery, ServiceTotals, StatusSort,
@@ -18,25 +16,25 @@ use seawall_hub_core::service::{ServiceBacklog, StoredBacklog};
 use crate::history::{HistoryRange, Point};
 use crate::http::access::Caller;
 use crate::http::bridge::deliveries::wait_fields;
-use crate::http::bridge::events::of_all;
+use crate::http::bridge::events::check_services;
 use crate::http::context::RequestContext;
+use crate::http::error::ApiError;
 use crate::http::input::slug;
 use crate::http::ops::attention::attention;
 use crate::http::query::{QueryInput, next_token, page_of};
 use crate::http::registry::services::circuit_word;
-use crate::http::reply::{missing, success};
-use crate::http::{EarlyResponse, HandlerResult};
+use crate::http::reply::{ApiReply, ApiResult};
 use crate::hub::Server;
 use seawall_hub_core::domain::time::written as time;
 
 /// A service, and how it stands.
-pub(in crate::http) struct ServiceStatus {
-    pub(in crate::http) service: Service,
-    pub(in crate::http) circuit: Option<&'static str>,
-    pub(in crate::http) waiting: u64,
+pub(crate) struct ServiceStatus {
+    pub(crate) service: Service,
+    pub(crate) circuit: Option<&'static str>,
+    pub(crate) waiting: u64,
     in_flight: usize,
-    pub(in crate::http) wait: Option<Wait>,
-    pub(in crate::http) kept: StoredBacklog,
+    pub(crate) wait: Option<Wait>,
+    pub(crate) kept: StoredBacklog,
 }
 
 /// All that the caller may see, by name.
@@ -107,7 +105,7 @@ fn per_second(count: Option<u32>) -> f64 {
 const STATES: [&str; 5] = ["closed", "halfOpen", "open", "forcedOpen", "forcedClosed"];
 
 /// Handles `GET …/ops/overview`.
-pub(in crate::http) async fn overview(cx: RequestContext) -> Response {
+pub(crate) async fn overview(cx: RequestContext) -> ApiResult<Overview> {
     let rows = rows(&cx.hub, &cx.caller).await;
     let all: Vec<&ServiceStatus> = rows.iter().collect();
     let mut by_circuit = BTreeMap::from(STATES.map(|state| (state.to_owned(), 0)));
@@ -130,7 +128,7 @@ pub(in crate::http) async fn overview(cx: RequestContext) -> Response {
         open: row.kept.dead_letters,
     });
     let last = points.last();
-    let data = Overview {
+    Ok(ApiReply::new(Overview {
         since: cx.hub.history().began().to_string().into(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         public_url: Some(cx.hub.alerts.public_url()).filter(|url| !url.is_empty()),
@@ -155,8 +153,7 @@ pub(in crate::http) async fn overview(cx: RequestContext) -> Response {
             by_service: dead.collect(),
         },
         attention: attention(&cx.hub, &cx.caller, &rows).await,
-    };
-    success(StatusCode::OK, &data)
+    }))
 }
 
 /// How long what has ended is kept.
@@ -185,10 +182,10 @@ fn together(hub: &Server, rows: &[&ServiceStatus]) -> Vec<Point> {
 }
 
 /// `GET …/ops/services`: how each stands, with what its chart needs.
-pub(in crate::http) async fn services(
+pub(crate) async fn services(
     cx: RequestContext,
     QueryInput(query): QueryInput<ServiceStatusQuery>,
-) -> HandlerResult {
+) -> ApiResult<ServiceStatusPage> {
     let ServiceStatusQuery { service: only, search, circuit, sort, page } = query;
     let search = search.map(|text| text.to_ascii_lowercase());
     let PageRequest { from, size } = page_of(&page);
@@ -210,27 +207,29 @@ pub(in crate::http) async fn services(
     let next = from.saturating_add(items.len());
     let page = Page { next: (next < total && !items.is_empty()).then_some(next as u64), items };
     let services = page.items.iter().map(|row| row.view(&cx.hub)).collect();
-    let data = ServiceStatusPage { services, next_page_token: next_token(&page), total: total as u64 };
-    Ok(success(StatusCode::OK, &data))
+    let next_page_token = next_token(&page);
+    Ok(ApiReply::new(ServiceStatusPage { services, next_page_token, total: total as u64 }))
 }
 
 /// Handles `GET …/ops/history?service=NAME&minutes=5`.
-pub(in crate::http) async fn history(
+pub(crate) async fn history(
     cx: RequestContext,
     QueryInput(query): QueryInput<HistoryQuery>,
-) -> HandlerResult {
+) -> ApiResult<History> {
     let span = match query.minutes {
         Some(wire::HistoryRange::Sixty) => HistoryRange::Hour,
         _ => HistoryRange::Minutes,
     };
     let points = match &query.service.as_ref().map(slug) {
-        None if !cx.caller.sees_all() => return Err(EarlyResponse::from(of_all())),
-        None => cx.hub.history().points(None, span),
+        None => {
+            check_services(&cx.caller)?;
+            cx.hub.history().points(None, span)
+        }
         Some(name) if cx.caller.sees(name) && cx.hub.registry.service(name).is_some() => {
             cx.hub.history().points(Some(name.as_str()), span)
         }
-        Some(_) => return Ok(missing("service")),
+        Some(_) => return Err(ApiError::missing("service")),
     };
     let points = points.iter().map(Point::view).collect();
-    Ok(success(StatusCode::OK, &History { seconds_per_point: span.seconds(), points }))
+    Ok(ApiReply::new(History { seconds_per_point: span.seconds(), points }))
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
 use seawall_api::{CreatedKey, Key, KeySpec, RotateInput};
 use seawall_hub_core::domain;
 use seawall_hub_core::domain::key::{Scope, Scopes};
@@ -13,11 +12,11 @@ use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 
 use crate::http::access::key_hash;
-use crate::http::context::RequestContext;
+use crate::http::context::{RequestContext, Target};
+use crate::http::error::{ApiError, refused};
 use crate::http::input::{Input, duration, slug};
-use crate::http::once::{change_key, refused_or, sealed_note, secret_of_note};
-use crate::http::reply::{missing, refused, success};
-use crate::http::{HandlerResult, split_verb};
+use crate::http::once::{change_key, replayed_or, sealed_note, secret_of_note};
+use crate::http::reply::{ApiReply, ApiResult};
 
 /// A key before it was rotated is good for so long, unless somebody says otherwise.
 const GRACE: Duration = Duration::from_secs(3_600);
@@ -28,8 +27,8 @@ pub fn fresh_key() -> String {
     format!("swk_{}", crate::http::random_hex::<32>())
 }
 
-pub(in crate::http) async fn list(cx: RequestContext) -> Response {
-    success(StatusCode::OK, &cx.hub.registry.keys().iter().map(view).collect::<Vec<_>>())
+pub(crate) async fn list(cx: RequestContext) -> ApiResult<Vec<Key>> {
+    Ok(ApiReply::new(cx.hub.registry.keys().iter().map(view).collect()))
 }
 
 fn view(key: &domain::key::Key) -> Key {
@@ -46,7 +45,7 @@ fn view(key: &domain::key::Key) -> Key {
     }
 }
 
-pub(in crate::http) async fn make(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
+pub(crate) async fn make(cx: RequestContext, headers: HeaderMap, body: Bytes) -> ApiResult<CreatedKey> {
     let mut once = change_key(&headers, &cx.caller, "key", &body)?;
     let mut input = Input::<KeySpec>::create(&body)?;
     let is_admin =
@@ -76,48 +75,39 @@ pub(in crate::http) async fn make(cx: RequestContext, headers: HeaderMap, body: 
         revoked: None,
     };
     let name = key.name.clone();
-    let created =
-        |key: &domain::key::Key, secret: &str| success(StatusCode::CREATED, &created_key(key, secret));
-    Ok(match cx.hub.registry.make_key(&cx, key, once).await {
-        Ok(key) => created(&key, &secret),
-        Err(why) => refused_or(why, "key", |_, note| {
+    let created = |key: &domain::key::Key, secret: &str| {
+        ApiReply::new(created_key(key, secret)).with_status(StatusCode::CREATED)
+    };
+    match cx.hub.registry.make_key(&cx, key, once).await {
+        Ok(key) => Ok(created(&key, &secret)),
+        Err(error) => replayed_or(error, "key", |note| {
             let key =
                 cx.hub.registry.keys().into_iter().find(|key| key.name == name && key.revoked.is_none())?;
-            let secret = secret_of_note(&cx.hub, &note, name.as_str())?;
+            let secret = secret_of_note(&cx.hub, note, name.as_str())?;
             // One that was rotated since has another secret.
             (key.hash == key_hash(&secret)).then(|| created(&key, &secret))
         }),
-    })
+    }
 }
 
 fn created_key(key: &domain::key::Key, secret: &str) -> CreatedKey {
     CreatedKey { about: view(key), key: secret.to_owned() }
 }
 
-pub(in crate::http) async fn revoke(cx: RequestContext, Path(name): Path<String>) -> Response {
-    let Ok(name) = Slug::new(&name) else { return missing("key") };
-    match cx.hub.registry.revoke_key(&cx, &name).await {
-        Ok(key) => success(StatusCode::OK, &view(&key)),
-        Err(why) => refused(why, "key"),
-    }
+/// The name of a key in a path.
+fn named(name: &str) -> Result<Slug, ApiError> {
+    Slug::new(name).map_err(|_| ApiError::missing("key"))
+}
+
+pub(crate) async fn revoke(cx: RequestContext, Path(name): Path<String>) -> ApiResult<Key> {
+    let key = cx.hub.registry.revoke_key(&cx, &named(&name)?).await.map_err(refused("key"))?;
+    Ok(ApiReply::new(view(&key)))
 }
 
 /// `POST …/keys/{name}:rotate` with `{grace}`.
-pub(in crate::http) async fn act(
-    cx: RequestContext,
-    Path(name_verb): Path<String>,
-    body: Bytes,
-) -> HandlerResult {
-    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(crate::http::nothing_here()) };
-    if verb != "rotate" {
-        return Ok(crate::http::no_verb(verb, "rotate"));
-    }
+pub(crate) async fn rotate(cx: RequestContext, target: Target, body: Bytes) -> ApiResult<CreatedKey> {
     let RotateInput { grace } = Input::<RotateInput>::optional(&body)?.finish()?;
-    let grace = grace.as_ref().map_or(GRACE, duration);
-    let Ok(name) = Slug::new(name) else { return Ok(missing("key")) };
-    let secret = fresh_key();
-    Ok(match cx.hub.registry.rotate_key(&cx, &name, key_hash(&secret), grace).await {
-        Ok(key) => success(StatusCode::OK, &created_key(&key, &secret)),
-        Err(why) => refused(why, "key"),
-    })
+    let (grace, secret) = (grace.as_ref().map_or(GRACE, duration), fresh_key());
+    let rotated = cx.hub.registry.rotate_key(&cx, &named(&target)?, key_hash(&secret), grace).await;
+    Ok(ApiReply::new(created_key(&rotated.map_err(refused("key"))?, &secret)))
 }

@@ -1,8 +1,9 @@
 //! Services, rules, sources and keys: reading, checking and returning them.
 
-pub(in crate::http) mod circuits;
-pub(in crate::http) mod evaluate;
-pub(in crate::http) mod keys;
-pub(in crate::http) mod rules;
-pub(in crate::http) mod services;
-pub(in crate::http) mod sources;
+pub(crate) mod circuits;
+pub(crate) mod evaluate;
+pub(crate) mod keys;
+pub(crate) mod resource;
+pub(crate) mod rules;
+pub(crate) mod services;
+pub(crate) mod sources;

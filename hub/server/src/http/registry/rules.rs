@@ -2,11 +2,10 @@
 
 use axum::body::Bytes;
 use axum::extract::Path;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::http::HeaderMap;
 use seawall_api::{
-    self as wire, DeleteQuery, Deleted, DeliverySettings, DurationText, Headers, OnDeadLetter,
-    OrderingSettings, Reason, RollbackInput, Rule, RuleSpec,
+    self as wire, DeliverySettings, DurationText, FieldProblem, Headers, OnDeadLetter, OrderingSettings,
+    Reason, RollbackInput, Rule, RuleSpec,
 };
 use seawall_hub_core::domain;
 use seawall_hub_core::domain::delivery::{FailureCounting, Schedule};
@@ -15,88 +14,63 @@ use seawall_hub_core::domain::rule::OrderingRule;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::{Millis, written as time};
 use seawall_hub_core::render::{RequestTemplate, RuleText};
-use seawall_hub_core::service::ChangeKey;
+use seawall_hub_core::service::ChangeError;
 use serde_json::Value;
 
+use super::resource::{ChangeTerms, NamedObject, ReadResult, ResourceInput, changed, find, resource};
 use crate::http::access::Caller;
-use crate::http::context::RequestContext;
-use crate::http::fields::FieldError;
-use crate::http::input::{Input, NoInput, duration, retried, slug};
-use crate::http::once::{change_key, refused_or};
-use crate::http::query::QueryInput;
-use crate::http::registry::services::pending;
-use crate::http::reply::{expected, missing, parse, refused, store_problem, success, versioned};
-use crate::http::{HandlerResult, split_verb};
+use crate::http::context::{RequestContext, Target};
+use crate::http::error::{ApiError, field_problems, template_problem};
+use crate::http::input::{Input, NoInput, duration, slug};
+use crate::http::reply::{ApiReply, ApiResult, expected};
 use crate::hub::Server;
 
-pub(in crate::http) async fn put(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
-    let once = change_key(&headers, &cx.caller, "rule", &body)?;
-    keep(&cx, expected(&headers)?, Input::create(&body)?, once).await
-}
+impl NamedObject for domain::rule::Rule {
+    resource!(RuleSpec => Rule, "rule", registry.rules, registry.rule);
 
-pub(in crate::http) async fn replace(
-    cx: RequestContext,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> HandlerResult {
-    keep(&cx, expected(&headers)?, Input::put(&body, &name)?, None).await
-}
-
-/// Changes some fields; those that are omitted stay.
-pub(in crate::http) async fn change(
-    cx: RequestContext,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> HandlerResult {
-    let (stated, change) = (expected(&headers)?, parse(&body)?);
-    let (cx, name, change) = (&cx, &*name, &change);
-    retried(stated, || async move {
-        let Some(rule) = find(&cx.hub, &cx.caller, name) else { return Ok(missing("rule")) };
-        let input = Input::patch(&spec(&rule), change.clone(), name);
-        keep(cx, stated.or(Some(rule.version)), input, None).await
-    })
-    .await
-}
-
-async fn keep(
-    cx: &RequestContext,
-    expected: Option<u64>,
-    mut input: RuleInput,
-    once: Option<ChangeKey>,
-) -> HandlerResult {
-    let version = input.version().filter(|version| *version > 0);
-    check(&mut input);
-    if input.has_problems() {
-        let slug = |field: &str| input.get::<String>(field).and_then(|name| Slug::new(&name).ok());
-        let (name, service) = (slug("name"), slug("service"));
-        input.also(cx.hub.registry.problems_of_names(name.as_ref(), service.as_ref()));
+    fn is_seen_by(&self, caller: &Caller) -> bool {
+        caller.sees(&self.service)
     }
-    let rule = to_domain(input.finish()?);
-    let before = cx.hub.registry.rule(&rule.name);
-    let foreign = |rule: &domain::rule::Rule| !cx.caller.sees(&rule.service);
-    if foreign(&rule) || before.as_ref().is_some_and(foreign) {
-        return Ok(missing("rule"));
+
+    fn spec(&self, _: &Server) -> Result<RuleSpec, ApiError> {
+        Ok(spec(self))
     }
-    let is_new = before.is_none();
-    let name = rule.name.clone();
-    Ok(match cx.hub.registry.put_rule_once(cx, rule, expected.or(version), once).await {
-        Ok(kept) => {
-            let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-            versioned(status, kept.version, &view(&kept))
+
+    async fn view(&self, _: &Server) -> Rule {
+        view(self)
+    }
+
+    fn read(cx: &RequestContext, mut input: RuleInput, before: Option<Self>) -> ReadResult<Self> {
+        let version = input.version().filter(|version| *version > 0);
+        check(&mut input);
+        if input.has_problems() {
+            let slug = |field: &str| input.get::<String>(field).and_then(|name| Slug::new(&name).ok());
+            let (name, service) = (slug("name"), slug("service"));
+            let problems = cx.hub.registry.problems_of_names(name.as_ref(), service.as_ref());
+            input.also(field_problems(problems));
         }
-        Err(why) => refused_or(why, "rule", |status, _| {
-            cx.hub.registry.rule(&name).map(|rule| versioned(status, rule.version, &view(&rule)))
-        }),
-    })
+        let rule = to_domain(input.finish()?);
+        let is_foreign = |rule: &Self| !rule.is_seen_by(&cx.caller);
+        if is_foreign(&rule) || before.as_ref().is_some_and(is_foreign) {
+            return Err(ApiError::missing(Self::NOUN));
+        }
+        Ok((rule, version))
+    }
+
+    async fn commit(self, cx: &RequestContext, terms: ChangeTerms) -> Result<Self, ChangeError> {
+        cx.hub.registry.put_rule_once(cx, self, terms.expected, terms.once).await
+    }
+
+    async fn remove(&self, cx: &RequestContext, terms: ChangeTerms) -> Result<(), ChangeError> {
+        cx.hub.registry.delete_rule(cx, &self.name, terms.expected, terms.pending).await
+    }
 }
 
 /// A rule to be read.
-pub(in crate::http) type RuleInput = Input<RuleSpec, Rule>;
+pub(crate) type RuleInput = ResourceInput<domain::rule::Rule>;
 
 /// Reads a rule that is not stored, or finds every problem that it has in itself.
-pub(in crate::http) fn read(mut input: RuleInput) -> Result<domain::rule::Rule, Vec<FieldError>> {
+pub(crate) fn read(mut input: RuleInput) -> Result<domain::rule::Rule, Vec<FieldProblem>> {
     // A version that was returned with a rule means nothing here, but it has to be one.
     let _ = input.version();
     check(&mut input);
@@ -119,7 +93,7 @@ fn check(input: &mut RuleInput) {
         order: order.as_deref(),
     };
     let mistakes = RequestTemplate::new(&text).err().unwrap_or_default();
-    input.also(mistakes.into_iter().map(|mistake| (mistake.place, mistake.reason)));
+    input.also(mistakes.into_iter().map(template_problem));
     let default = Schedule::default();
     let of = |field: &str| input.get::<DurationText>(field).map(|text| duration(&text));
     let (base, cap) =
@@ -166,7 +140,7 @@ fn to_domain(spec: RuleSpec) -> domain::rule::Rule {
 }
 
 /// The specification of a rule.
-pub(in crate::http) fn spec(rule: &domain::rule::Rule) -> RuleSpec {
+pub(crate) fn spec(rule: &domain::rule::Rule) -> RuleSpec {
     let Schedule { attempts, age_max, base, cap, count } = rule.schedule;
     let ordering = |ordering: &OrderingRule| OrderingSettings {
         key: ordering.key.clone().into(),
@@ -205,82 +179,39 @@ fn view(rule: &domain::rule::Rule) -> Rule {
     }
 }
 
-/// A rule that the caller may see: one whose service it may see.
-pub(in crate::http) fn find(hub: &Server, caller: &Caller, name: &str) -> Option<domain::rule::Rule> {
-    hub.registry.rule(&Slug::new(name).ok()?).filter(|rule| caller.sees(&rule.service))
-}
-
-pub(in crate::http) async fn list(cx: RequestContext) -> Response {
-    let rules = cx.hub.registry.rules();
-    let seen = rules.iter().filter(|rule| cx.caller.sees(&rule.service));
-    success(StatusCode::OK, &seen.map(view).collect::<Vec<_>>())
-}
-
-pub(in crate::http) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
-    match find(&cx.hub, &cx.caller, &name) {
-        Some(rule) => versioned(StatusCode::OK, rule.version, &view(&rule)),
-        None => missing("rule"),
+pub(crate) async fn versions(cx: RequestContext, Path(name): Path<String>) -> ApiResult<Vec<Rule>> {
+    let missing = || ApiError::missing("rule");
+    let name = Slug::new(&name).map_err(|_| missing())?;
+    let versions = cx.hub.registry.rule_versions(&name).await?;
+    if !versions.first().is_some_and(|rule| rule.is_seen_by(&cx.caller)) {
+        return Err(missing());
     }
+    let seen = versions.iter().filter(|rule| rule.is_seen_by(&cx.caller));
+    Ok(ApiReply::new(seen.map(view).collect()))
 }
 
-pub(in crate::http) async fn versions(cx: RequestContext, Path(name): Path<String>) -> Response {
-    let Ok(name) = Slug::new(&name) else { return missing("rule") };
-    match cx.hub.registry.rule_versions(&name).await {
-        Ok(versions) if !versions.first().is_some_and(|rule| cx.caller.sees(&rule.service)) => {
-            missing("rule")
-        }
-        Ok(versions) => {
-            let seen = versions.iter().filter(|rule| cx.caller.sees(&rule.service));
-            success(StatusCode::OK, &seen.map(view).collect::<Vec<_>>())
-        }
-        Err(error) => store_problem(&error),
-    }
+/// Handles `POST …/rules/{name}:enable`.
+pub(crate) async fn enable(cx: RequestContext, target: Target, body: Bytes) -> ApiResult<Rule> {
+    let domain::rule::Rule { name, .. } = find(&cx, &target)?;
+    Input::<NoInput>::optional(&body)?.finish()?;
+    changed(&cx, cx.hub.registry.enable_rule(&cx, &name, true, None).await).await
 }
 
-pub(in crate::http) async fn delete(
+/// Handles `POST …/rules/{name}:disable`.
+pub(crate) async fn disable(cx: RequestContext, target: Target, body: Bytes) -> ApiResult<Rule> {
+    let domain::rule::Rule { name, .. } = find(&cx, &target)?;
+    let Reason { reason } = Input::<Reason>::optional(&body)?.finish()?;
+    changed(&cx, cx.hub.registry.enable_rule(&cx, &name, false, reason).await).await
+}
+
+/// Handles `POST …/rules/{name}:rollback`.
+pub(crate) async fn roll_back(
     cx: RequestContext,
-    Path(name): Path<String>,
-    QueryInput(query): QueryInput<DeleteQuery>,
-    headers: HeaderMap,
-) -> HandlerResult {
-    let Some(domain::rule::Rule { name, .. }) = find(&cx.hub, &cx.caller, &name) else {
-        return Ok(missing("rule"));
-    };
-    Ok(match cx.hub.registry.delete_rule(&cx, &name, expected(&headers)?, pending(&query)).await {
-        Ok(()) => success(StatusCode::OK, &Deleted { name: name.as_str().into(), deleted: true }),
-        Err(why) => refused(why, "rule"),
-    })
-}
-
-/// `POST …/rules/{id}:backtest`, `:enable`, `:disable`, `:rollback`.
-pub(in crate::http) async fn act(
-    cx: RequestContext,
-    Path(name_verb): Path<String>,
+    target: Target,
     headers: HeaderMap,
     body: Bytes,
-) -> HandlerResult {
-    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(crate::http::nothing_here()) };
-    let Some(domain::rule::Rule { name, .. }) = find(&cx.hub, &cx.caller, name) else {
-        return Ok(missing("rule"));
-    };
-    let done = match verb {
-        "enable" => {
-            Input::<NoInput>::optional(&body)?.finish()?;
-            cx.hub.registry.enable_rule(&cx, &name, true, None).await
-        }
-        "disable" => {
-            let Reason { reason } = Input::<Reason>::optional(&body)?.finish()?;
-            cx.hub.registry.enable_rule(&cx, &name, false, reason).await
-        }
-        "rollback" => {
-            let RollbackInput { version } = Input::<RollbackInput>::optional(&body)?.finish()?;
-            cx.hub.registry.roll_back_rule(&cx, &name, version, expected(&headers)?).await
-        }
-        "backtest" => return crate::http::registry::evaluate::backtest(&cx, &name, &body).await,
-        _ => return Ok(crate::http::no_verb(verb, "backtest, enable, disable, rollback")),
-    };
-    Ok(match done {
-        Ok(rule) => versioned(StatusCode::OK, rule.version, &view(&rule)),
-        Err(why) => refused(why, "rule"),
-    })
+) -> ApiResult<Rule> {
+    let domain::rule::Rule { name, .. } = find(&cx, &target)?;
+    let RollbackInput { version } = Input::<RollbackInput>::optional(&body)?.finish()?;
+    changed(&cx, cx.hub.registry.roll_back_rule(&cx, &name, version, expected(&headers)?).await).await
 }

@@ -3,128 +3,92 @@
 use std::collections::HashMap;
 
 use axum::body::Bytes;
-use axum::extract::Path;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
 use seawall::breaker::State as GuardState;
 use seawall::fault::Class;
 use seawall_api::{
-    self as wire, Auth, DeleteQuery, Deleted, Exposed, Headers, Policy, Service, ServiceSpec, ServiceType,
-    TestRequest, TestResult, WriteOnly,
+    Auth, Exposed, Headers, Policy, Service, ServiceSpec, ServiceType, TestRequest, TestResult, WriteOnly,
 };
 use seawall_hub_core::domain;
 use seawall_hub_core::domain::service::SealedSecret;
 use seawall_hub_core::domain::slug::Slug;
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::render::{RenderedRequest, RequestBody};
-use seawall_hub_core::service::{
-    ChangeKey, DEFAULT_POLICY, PendingPolicy, ServiceBacklog, problems_of_policy,
-};
+use seawall_hub_core::service::{ChangeError, DEFAULT_POLICY, ServiceBacklog, problems_of_policy};
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::resource::{ChangeTerms, NamedObject, ReadResult, ResourceInput, changed, find, resource};
 use crate::credentials;
 use crate::http::access::Caller;
 use crate::http::bridge::deliveries::wait_fields;
-use crate::http::context::RequestContext;
-use crate::http::input::{Input, retried};
-use crate::http::once::{change_key, refused_or};
-use crate::http::query::QueryInput;
-use crate::http::reply::{expected, missing, parse, problem, refused, success, versioned};
-use crate::http::{HandlerResult, split_verb};
+use crate::http::context::{RequestContext, Target};
+use crate::http::error::{ApiError, field_problems, refused};
+use crate::http::input::{Input, slug};
+use crate::http::reply::{ApiReply, ApiResult};
 use crate::hub::Server;
 
-pub(in crate::http) async fn put(cx: RequestContext, headers: HeaderMap, body: Bytes) -> HandlerResult {
-    let once = change_key(&headers, &cx.caller, "service", &body)?;
-    keep(&cx, expected(&headers)?, Input::create(&body)?, once).await
-}
+impl NamedObject for domain::service::Service {
+    resource!(ServiceSpec => Service, "service", registry.services, registry.service);
 
-pub(in crate::http) async fn replace(
-    cx: RequestContext,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> HandlerResult {
-    keep(&cx, expected(&headers)?, Input::put(&body, &name)?, None).await
-}
-
-/// Changes some fields; those that are omitted stay.
-pub(in crate::http) async fn change(
-    cx: RequestContext,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> HandlerResult {
-    let (stated, change) = (expected(&headers)?, parse(&body)?);
-    let (cx, name, change) = (&cx, &*name, &change);
-    retried(stated, || async move {
-        let Some(service) = find(&cx.hub, &cx.caller, name) else { return Ok(missing("service")) };
-        let input = Input::patch(&spec(&cx.hub, &service), change.clone(), name);
-        keep(cx, stated.or(Some(service.version)), input, None).await
-    })
-    .await
-}
-
-async fn keep(
-    cx: &RequestContext,
-    expected: Option<u64>,
-    mut input: Input<ServiceSpec, Service>,
-    once: Option<ChangeKey>,
-) -> HandlerResult {
-    let _sealing = cx.hub.keyring().sealing().await;
-    let name = input.get::<String>("name").and_then(|name| Slug::new(&name).ok());
-    let before = name.filter(|name| cx.caller.sees(name)).and_then(|name| cx.hub.registry.service(&name));
-    check_headers(&mut input);
-    if let Some(policy) = input.get::<Policy>("policy") {
-        input.also(problems_of_policy(&text_of(&policy)));
+    fn is_seen_by(&self, caller: &Caller) -> bool {
+        caller.sees(&self.name)
     }
-    let auth = new_auth(&cx.hub, before.as_ref(), &mut input);
-    let version = input.version();
-    let spec = input.finish()?;
-    let name = Slug::new(spec.name.as_str()).map_err(|_| missing("service"))?;
-    if !cx.caller.sees(&name) {
-        return Ok(missing("service"));
+
+    fn spec(&self, hub: &Server) -> Result<ServiceSpec, ApiError> {
+        Ok(spec(hub, self))
     }
-    let auth = match auth {
-        // A secret can't be read back, so whoever changes something else does not have to know it.
-        NewAuth::Keep => before.and_then(|service| service.auth),
-        NewAuth::Remove => None,
-        NewAuth::Set(auth) => {
-            let bytes = serde_json::to_vec(&auth).unwrap_or_default();
-            let Some(sealed) = cx.hub.keyring().seal(&bytes, name.as_str()) else {
-                let word = "the secret could not be encrypted and was not stored";
-                return Ok(problem(StatusCode::INTERNAL_SERVER_ERROR, "seal", word, true));
-            };
-            Some(sealed)
+
+    async fn view(&self, hub: &Server) -> Service {
+        view(hub, self, &hub.ops.backlog(&self.name).await)
+    }
+
+    fn read(cx: &RequestContext, mut input: ServiceInput, before: Option<Self>) -> ReadResult<Self> {
+        let before = before.filter(|service| service.is_seen_by(&cx.caller));
+        check_headers(&mut input);
+        if let Some(policy) = input.get::<Policy>("policy") {
+            input.also(field_problems(problems_of_policy(&text_of(&policy))));
         }
-    };
-    Ok(
-        match cx
-            .hub
-            .registry
-            .put_service_once(cx, to_domain(spec, &name, auth), expected.or(version), once)
-            .await
-        {
-            Ok(kept) => {
-                cx.hub.check_egress(&kept.name, &kept.address).await;
-                let status = if kept.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-                versioned(status, kept.version, &shown(&cx.hub, &kept).await)
-            }
-            Err(why) => match cx.hub.registry.service(&name) {
-                Some(service) => {
-                    let data = shown(&cx.hub, &service).await;
-                    refused_or(why, "service", |status, _| Some(versioned(status, service.version, &data)))
-                }
-                None => refused_or(why, "service", |_, _| None),
-            },
-        },
-    )
+        let auth = new_auth(&cx.hub, before.as_ref(), &mut input);
+        let version = input.version();
+        let spec = input.finish()?;
+        let name = slug(&spec.name);
+        if !cx.caller.sees(&name) {
+            return Err(ApiError::missing(Self::NOUN));
+        }
+        let auth = match auth {
+            // A secret can't be read back, so whoever changes something else does not have to know it.
+            NewAuth::Keep => before.and_then(|service| service.auth),
+            NewAuth::Remove => None,
+            NewAuth::Set(auth) => Some(sealed(&cx.hub, &auth, name.as_str())?),
+        };
+        Ok((to_domain(spec, name, auth), version))
+    }
+
+    async fn commit(self, cx: &RequestContext, terms: ChangeTerms) -> Result<Self, ChangeError> {
+        let stored = cx.hub.registry.put_service_once(cx, self, terms.expected, terms.once).await?;
+        cx.hub.check_egress(&stored.name, &stored.address).await;
+        Ok(stored)
+    }
+
+    async fn remove(&self, cx: &RequestContext, terms: ChangeTerms) -> Result<(), ChangeError> {
+        cx.hub.registry.delete_service(cx, &self.name, terms.expected, terms.pending).await
+    }
+}
+
+type ServiceInput = ResourceInput<domain::service::Service>;
+
+/// Seals what must not be read in the store.
+pub(crate) fn sealed(hub: &Server, secret: &impl Serialize, owner: &str) -> Result<SealedSecret, ApiError> {
+    let bytes = serde_json::to_vec(secret).unwrap_or_default();
+    let sealed = hub.keyring().seal(&bytes, owner);
+    sealed.ok_or_else(|| ApiError::new("seal", "the secret could not be encrypted and was not stored"))
 }
 
 /// The service that a specification describes.
-fn to_domain(spec: ServiceSpec, name: &Slug, auth: Option<SealedSecret>) -> domain::service::Service {
+fn to_domain(spec: ServiceSpec, name: Slug, auth: Option<SealedSecret>) -> domain::service::Service {
     let ServiceSpec { name: _, r#type: _, address, auth: _, headers, policy, paused } = spec;
     domain::service::Service {
-        name: name.clone(),
+        name,
         version: 0,
         address: address.into_string(),
         headers: headers.into_iter().collect(),
@@ -173,11 +137,7 @@ enum NewAuth {
 }
 
 /// What a request says about the credentials. What is shown in place of a secret means the secret that is there.
-fn new_auth(
-    hub: &Server,
-    before: Option<&domain::service::Service>,
-    input: &mut Input<ServiceSpec, Service>,
-) -> NewAuth {
+fn new_auth(hub: &Server, before: Option<&domain::service::Service>, input: &mut ServiceInput) -> NewAuth {
     let shown = before.and_then(|service| shown_auth(hub, service)).map(|auth| json!(auth));
     if !input.has("auth") || (shown.is_some() && input.raw("auth") == shown.as_ref()) {
         let address = input.get::<String>("address");
@@ -200,7 +160,7 @@ fn new_auth(
     NewAuth::Set(auth)
 }
 
-fn check_headers(input: &mut Input<ServiceSpec, Service>) {
+fn check_headers(input: &mut ServiceInput) {
     for (name, value) in input.get::<Headers>("headers").unwrap_or_default() {
         let request = seawall_http::Request::get("http://service");
         if let Err(error) = request.and_then(|request| request.header(&name, &value)) {
@@ -222,16 +182,12 @@ fn shown_auth(hub: &Server, service: &domain::service::Service) -> Option<Auth<W
     Some(auth.map_or(Auth::Unreadable, Auth::hidden))
 }
 
-async fn shown(hub: &Server, service: &domain::service::Service) -> Service {
-    view(hub, service, &hub.ops.backlog(&service.name).await)
-}
-
-pub(in crate::http) fn circuit_word(hub: &Server, name: &Slug) -> Option<&'static str> {
+pub(crate) fn circuit_word(hub: &Server, name: &Slug) -> Option<&'static str> {
     Some(state_word(hub.gateway.guard(name)?.breaker()?.state()))
 }
 
 /// A state of a circuit, in the same word everywhere.
-pub(in crate::http) fn state_word(state: GuardState) -> &'static str {
+pub(crate) fn state_word(state: GuardState) -> &'static str {
     match state {
         GuardState::Closed | GuardState::Ramping => "closed",
         GuardState::Open => "open",
@@ -243,81 +199,33 @@ pub(in crate::http) fn state_word(state: GuardState) -> &'static str {
     }
 }
 
-/// A service that the caller may see.
-pub(in crate::http) fn find(hub: &Server, caller: &Caller, name: &str) -> Option<domain::service::Service> {
-    let name = Slug::new(name).ok().filter(|name| caller.sees(name))?;
-    hub.registry.service(&name)
-}
-
-pub(in crate::http) async fn list(cx: RequestContext) -> Response {
-    let standings: HashMap<Slug, ServiceBacklog> = cx
-        .hub
-        .ops
-        .backlogs()
-        .await
-        .into_iter()
-        .map(|standing| (standing.service.clone(), standing))
-        .collect();
+pub(crate) async fn list(cx: RequestContext) -> ApiResult<Vec<Service>> {
+    let mut backlogs: HashMap<Slug, ServiceBacklog> =
+        cx.hub.ops.backlogs().await.into_iter().map(|backlog| (backlog.service.clone(), backlog)).collect();
     let mut all = Vec::new();
-    for service in cx.hub.registry.services().iter().filter(|service| cx.caller.sees(&service.name)) {
-        all.push(match standings.get(&service.name) {
-            Some(standing) => view(&cx.hub, service, standing),
-            None => shown(&cx.hub, service).await,
+    for service in cx.hub.registry.services().iter().filter(|service| service.is_seen_by(&cx.caller)) {
+        all.push(match backlogs.remove(&service.name) {
+            Some(backlog) => view(&cx.hub, service, &backlog),
+            None => service.view(&cx.hub).await,
         });
     }
-    success(StatusCode::OK, &all)
+    Ok(ApiReply::new(all))
 }
 
-pub(in crate::http) async fn get(cx: RequestContext, Path(name): Path<String>) -> Response {
-    match find(&cx.hub, &cx.caller, &name) {
-        Some(service) => versioned(StatusCode::OK, service.version, &shown(&cx.hub, &service).await),
-        None => missing("service"),
-    }
+/// Handles `POST …/services/{name}:pause`.
+pub(crate) async fn pause(cx: RequestContext, target: Target) -> ApiResult<Service> {
+    set_paused(&cx, &target, true).await
 }
 
-pub(in crate::http) fn pending(query: &DeleteQuery) -> PendingPolicy {
-    match query.pending {
-        wire::PendingPolicy::DeadLetter => PendingPolicy::DeadLetter,
-        _ => PendingPolicy::Refuse,
-    }
+/// Handles `POST …/services/{name}:resume`.
+pub(crate) async fn resume(cx: RequestContext, target: Target) -> ApiResult<Service> {
+    set_paused(&cx, &target, false).await
 }
 
-pub(in crate::http) async fn delete(
-    cx: RequestContext,
-    Path(name): Path<String>,
-    QueryInput(query): QueryInput<DeleteQuery>,
-    headers: HeaderMap,
-) -> HandlerResult {
-    let Some(domain::service::Service { name, .. }) = find(&cx.hub, &cx.caller, &name) else {
-        return Ok(missing("service"));
-    };
-    Ok(match cx.hub.registry.delete_service(&cx, &name, expected(&headers)?, pending(&query)).await {
-        Ok(()) => success(StatusCode::OK, &Deleted { name: name.as_str().into(), deleted: true }),
-        Err(why) => refused(why, "service"),
-    })
-}
-
-/// `POST …/services/{name}:test`, `:pause`, `:resume`.
-pub(in crate::http) async fn act(
-    cx: RequestContext,
-    Path(name_verb): Path<String>,
-    body: Bytes,
-) -> HandlerResult {
-    let Some((name, verb)) = split_verb(&name_verb) else { return Ok(crate::http::nothing_here()) };
-    let Some(domain::service::Service { name, .. }) = find(&cx.hub, &cx.caller, name) else {
-        return Ok(missing("service"));
-    };
-    let paused = match verb {
-        "test" => return test(&cx, &name, &body).await,
-        "pause" => true,
-        "resume" => false,
-        _ => return Ok(crate::http::no_verb(verb, "test, pause, resume")),
-    };
+async fn set_paused(cx: &RequestContext, target: &Target, paused: bool) -> ApiResult<Service> {
+    let domain::service::Service { name, .. } = find(cx, target)?;
     let _sealing = cx.hub.keyring().sealing().await;
-    Ok(match cx.hub.registry.pause_service(&cx, &name, paused).await {
-        Ok(service) => versioned(StatusCode::OK, service.version, &shown(&cx.hub, &service).await),
-        Err(why) => refused(why, "service"),
-    })
+    changed(cx, cx.hub.registry.pause_service(cx, &name, paused).await).await
 }
 
 /// A class of faults, as metrics have it too.
@@ -334,47 +242,42 @@ fn class_word(class: Class) -> &'static str {
 
 /// One request, through the service's guard: what somebody wants to know before they rely on it. What it answered and why it did
 /// not is for administrators: it tells of the network around the hub, and of what lies behind the service.
-async fn test(cx: &RequestContext, name: &Slug, body: &Bytes) -> HandlerResult {
-    let TestRequest { method, path, headers, body } = Input::<TestRequest>::optional(body)?.finish()?;
+pub(crate) async fn test(cx: RequestContext, target: Target, body: Bytes) -> ApiResult<TestResult> {
+    let domain::service::Service { name, .. } = find(&cx, &target)?;
+    let TestRequest { method, path, headers, body } = Input::<TestRequest>::optional(&body)?.finish()?;
     let (path, headers) = (path.into_string(), headers.into_iter().collect());
     let body = body.map_or(RequestBody::Empty, |body| RequestBody::Own(body.to_string().into()));
     let began = cx.hub.now();
     let request = RenderedRequest { operation: method, target: path, attributes: headers, body };
-    let sent = cx.hub.gateway.test_service(name, &request).await;
+    let sent = cx.hub.gateway.test_service(&name, &request).await;
     let latency_ms = u64::try_from(cx.hub.now().since(began).as_millis()).unwrap_or(u64::MAX);
-    let circuit = circuit_word(&cx.hub, name).map(Into::into);
     let is_admin = cx.caller.is_admin();
-    Ok(match sent {
-        Err(why) => refused(why, "service"),
-        Ok(Ok(answer)) => {
-            let result = TestResult {
-                reached: true,
-                latency_ms,
-                circuit,
-                http_status: answer.code,
-                good: Some(answer.fault.is_none()),
-                fault: answer.fault.map(|fault| class_word(fault.class()).into()),
-                body: is_admin.then(|| String::from_utf8_lossy(&answer.body).into_owned()),
-                error: None,
-                decided_by: None,
-            };
-            success(StatusCode::OK, &result)
-        }
-        Ok(Err(error)) => {
+    let result = TestResult {
+        reached: false,
+        latency_ms,
+        circuit: circuit_word(&cx.hub, &name).map(Into::into),
+        http_status: None,
+        good: None,
+        fault: None,
+        body: None,
+        error: None,
+        decided_by: None,
+    };
+    let word = |class: Class| class_word(class).into();
+    Ok(ApiReply::new(match sent.map_err(refused("service"))? {
+        Ok(answer) => TestResult {
+            reached: true,
+            http_status: answer.code,
+            good: Some(answer.fault.is_none()),
+            fault: answer.fault.map(|fault| word(fault.class())),
+            body: is_admin.then(|| String::from_utf8_lossy(&answer.body).into_owned()),
+            ..result
+        },
+        Err(error) => {
             let class = error.last().map_or_else(|| error.last_fault().class(), |last| last.fault.class());
             let why = || error.last().map_or_else(|| error.to_string(), |last| last.error.clone());
-            let result = TestResult {
-                reached: false,
-                latency_ms,
-                circuit,
-                http_status: None,
-                good: None,
-                fault: Some(class_word(class).into()),
-                body: None,
-                error: is_admin.then(why),
-                decided_by: Some(error.decided_by().to_string()),
-            };
-            success(StatusCode::OK, &result)
+            let decided_by = Some(error.decided_by().to_string());
+            TestResult { fault: Some(word(class)), error: is_admin.then(why), decided_by, ..result }
         }
-    })
+    }))
 }

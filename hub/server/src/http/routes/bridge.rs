@@ -32,7 +32,7 @@ const CLOUD_EVENTS: &str = "application/cloudevents-batch+json";
 pub(super) fn routes() -> Vec<Route> {
     use Scope::{Call, Ingest, Read};
     vec![
-        route(POST, "/api/v1/gateway/services/{name}:call", Call, "Call a service: synchronously, queued, or queued if the call fails", post(gateway::act))
+        route(POST, "/api/v1/gateway/services/{name}:call", Call, "Call a service: synchronously, queued, or queued if the call fails", post(gateway::call))
             .takes::<CallInput>()
             .returns::<CallResponse>(200)
             .returns::<QueuedCall>(202)

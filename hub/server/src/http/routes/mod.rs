@@ -8,15 +8,21 @@ mod ops;
 mod registry;
 mod row;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::Method;
+use axum::extract::Request;
+use axum::http::{Method, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, post};
+use tower_service::Service;
 
 pub(crate) use self::row::Route;
-pub(in crate::http) use self::row::SuccessResponse;
+pub(crate) use self::row::SuccessResponse;
 use super::access::RouteTable;
+use super::context::VerbLength;
+use super::{nothing_here, unknown_action};
 use crate::hub::Server;
 
 /// All routes for which a key is needed.
@@ -41,28 +47,53 @@ pub(super) fn open_router() -> Router<Arc<Server>> {
 }
 
 /// The router of the table, and the table to look into; with the routes of a demo, if it is one.
-pub(super) fn router(is_demo: bool) -> (Router<Arc<Server>>, RouteTable) {
-    let (mut router, mut seen, mut scopes) = (Router::new(), HashSet::new(), HashMap::new());
-    let mut methods: HashMap<String, Vec<Method>> = HashMap::new();
-    let all = routes().into_iter().chain(if is_demo { ops::demo() } else { Vec::new() });
-    for Route { method, path, scope, handler, .. } in all {
-        let plain = without_verb(path);
-        scopes.extend(scope.map(|scope| ((method.clone(), path.to_owned()), scope)));
-        methods.entry(path.to_owned()).or_default().push(method.clone());
-        // Verbs of one resource share a handler, which takes them apart.
-        if seen.insert((method, plain.clone())) {
-            router = router.route(&plain, handler);
+pub(super) fn router(hub: &Arc<Server>) -> (Router<Arc<Server>>, RouteTable) {
+    let (mut router, mut actions) = (Router::new(), BTreeMap::<String, Actions>::new());
+    let all = || routes().into_iter().chain(hub.demo().map(|_| ops::demo()).unwrap_or_default());
+    for Route { path, handler, .. } in all() {
+        match path.rsplit_once("}:") {
+            // The router can't tell verbs behind a parameter apart.
+            Some((before, verb)) => {
+                let actions = actions.entry(format!("{before}}}")).or_default();
+                actions.push((verb, handler.with_state(hub.clone())));
+            }
+            None => router = router.route(path, handler),
         }
     }
-    (router, RouteTable { scopes, methods })
+    for (path, actions) in actions {
+        let actions = Arc::new(actions);
+        router = router.route(&path, post(move |request: Request| act(actions.clone(), request)));
+    }
+    (router, table(all()))
 }
 
-/// A path as the router knows it: it can't have a verb behind a parameter.
-fn without_verb(path: &str) -> String {
-    match path.rsplit_once("}:") {
-        Some((before, _)) => format!("{before}}}"),
-        None => path.to_owned(),
+/// The actions on one kind of object, each with its verb.
+type Actions = Vec<(&'static str, MethodRouter)>;
+
+/// Hands a request to the action that its path names: `POST …/services/{name}:pause`.
+async fn act(actions: Arc<Actions>, mut request: Request) -> Response {
+    let Some((_, verb)) = request.uri().path().rsplit_once(':') else {
+        return nothing_here().into_response();
+    };
+    let Some((verb, action)) = actions.iter().find(|(known, _)| *known == verb) else {
+        let known: Vec<&str> = actions.iter().map(|(verb, _)| *verb).collect();
+        return unknown_action(verb, &known.join(", ")).into_response();
+    };
+    request.extensions_mut().insert(VerbLength(verb.len()));
+    let Ok(mut response) = action.clone().call(request).await;
+    // It counts the body as it is now, and the envelope is still open.
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    response
+}
+
+/// The scopes and the methods of these routes.
+fn table(routes: impl Iterator<Item = Route>) -> RouteTable {
+    let (mut scopes, mut methods) = (HashMap::new(), HashMap::<String, Vec<Method>>::new());
+    for Route { method, path, scope, .. } in routes {
+        scopes.extend(scope.map(|scope| ((method.clone(), path.to_owned()), scope)));
+        methods.entry(path.to_owned()).or_default().push(method);
     }
+    RouteTable { scopes, methods }
 }
 
 #[cfg(test)]
@@ -74,7 +105,7 @@ mod tests {
     /// SEC-1: a route asks for its own scope, one with a verb for that of the verb, and one that nobody knows for everything.
     #[test]
     fn sec_1_every_route_asks_for_its_scope() {
-        let (_, table) = router(false);
+        let table = table(routes().into_iter());
         let scope = |method: Method, matched: &str, path: &str| table.scope(&method, matched, path);
         let service = "/api/v1/registry/services/{name}";
         assert_eq!(scope(Method::GET, service, "/api/v1/registry/services/billing"), Scope::Read);

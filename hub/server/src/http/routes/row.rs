@@ -28,12 +28,12 @@ pub(crate) struct Route {
     /// The names of the headers that it reads.
     pub(crate) headers: Vec<&'static str>,
     /// The parameters of its query.
-    pub(in crate::http) query: Option<fn() -> Vec<Value>>,
+    pub(crate) query: Option<fn() -> Vec<Value>>,
     /// The schemas of the request body by media type.
-    pub(in crate::http) takes: Vec<(&'static str, BodySchema)>,
+    pub(crate) takes: Vec<(&'static str, BodySchema)>,
     /// True if the body is required.
     pub(crate) needs_body: bool,
-    pub(in crate::http) gives: Vec<SuccessResponse>,
+    pub(crate) gives: Vec<SuccessResponse>,
     /// The error codes that are specific to this route.
     pub(crate) codes: Vec<&'static str>,
     /// The rest of the description.
@@ -93,7 +93,7 @@ pub(super) const VERSIONS: &[&str] = &["If-Match", "If-None-Match"];
 pub(super) const CHANGE_FAILS: &[&str] = &["badVersion", "stale", "invalid"];
 
 /// A schema of a request or a response.
-pub(in crate::http) enum BodySchema {
+pub(crate) enum BodySchema {
     /// A schema that is written out.
     Written(Schema),
     /// The schema of a wire type.
@@ -101,7 +101,7 @@ pub(in crate::http) enum BodySchema {
 }
 
 impl BodySchema {
-    pub(in crate::http) fn value(&self, components: &mut Components, method: &Method) -> Value {
+    pub(crate) fn value(&self, components: &mut Components, method: &Method) -> Value {
         match self {
             BodySchema::Written(schema) => schema.clone().into_value(),
             BodySchema::Typed(make) => make(components, method),
@@ -110,10 +110,10 @@ impl BodySchema {
 }
 
 /// A successful response.
-pub(in crate::http) struct SuccessResponse {
+pub(crate) struct SuccessResponse {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
-    pub(in crate::http) schema: BodySchema,
+    pub(crate) schema: BodySchema,
     /// True if the body is in the envelope.
     pub(crate) enveloped: bool,
     /// True if it has the header `ETag`.

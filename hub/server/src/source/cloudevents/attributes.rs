@@ -3,8 +3,9 @@
 use seawall_hub_core::domain::time::Millis;
 use serde_json::{Map, Value};
 
+use super::CloudEvent;
 use super::text::{self, MediaType};
-use super::{CloudEvent, Problem};
+use seawall_api::FieldProblem;
 
 /// More than anybody reads at once.
 const PROBLEMS_MAX: usize = 100;
@@ -12,7 +13,7 @@ const PROBLEMS_MAX: usize = 100;
 /// Mistakes, as they are found.
 #[derive(Default)]
 pub(super) struct Problems {
-    found: Vec<Problem>,
+    found: Vec<FieldProblem>,
     /// Whether there are others.
     more: bool,
     /// What stands before the names of fields.
@@ -34,14 +35,14 @@ impl Problems {
         }
         self.more = self.found.len() == PROBLEMS_MAX;
         if !self.more {
-            self.found.push(Problem { field: field.to_owned(), reason: reason.into() });
+            self.found.push(FieldProblem { field: field.to_owned(), reason: reason.into() });
         }
     }
 
-    pub(super) fn end(mut self) -> Result<(), Vec<Problem>> {
+    pub(super) fn end(mut self) -> Result<(), Vec<FieldProblem>> {
         if self.more {
             let reason = format!("these are the first {PROBLEMS_MAX} mistakes; there are more");
-            self.found.push(Problem { field: String::new(), reason });
+            self.found.push(FieldProblem { field: String::new(), reason });
         }
         if self.found.is_empty() { Ok(()) } else { Err(self.found) }
     }

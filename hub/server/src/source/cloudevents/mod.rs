@@ -29,6 +29,7 @@ mod text;
 use std::fmt;
 
 use axum::http::header::{CONTENT_TYPE, HeaderMap};
+use seawall_api::FieldProblem;
 use serde_json::Value;
 
 use self::attributes::{Attributes, Problems};
@@ -98,15 +99,6 @@ impl CloudEventMode {
     }
 }
 
-/// What is wrong with a field: an attribute, a header in binary mode, or `[3].id` in a batch. Empty for the whole.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Problem {
-    /// The name of the field.
-    pub field: String,
-    /// What is wrong with it, in words.
-    pub reason: String,
-}
-
 /// Why a request has no events that could be accepted. A batch is whole or not at all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -114,7 +106,7 @@ pub enum CloudEventError {
     /// The body can't be read as JSON.
     NotJson(String),
     /// Some fields are wrong: all of them.
-    Wrong(Vec<Problem>),
+    Wrong(Vec<FieldProblem>),
 }
 
 impl fmt::Display for CloudEventError {
@@ -123,7 +115,7 @@ impl fmt::Display for CloudEventError {
             CloudEventError::NotJson(why) => write!(f, "the body is not valid JSON: {why}"),
             CloudEventError::Wrong(problems) => {
                 f.write_str("not a valid CloudEvent")?;
-                for (index, Problem { field, reason }) in problems.iter().enumerate() {
+                for (index, FieldProblem { field, reason }) in problems.iter().enumerate() {
                     write!(f, "{} `{field}`: {reason}", if index == 0 { ":" } else { ";" })?;
                 }
                 Ok(())
@@ -156,8 +148,8 @@ pub fn read(
 }
 
 /// Whether the body is in this format. If not, nothing in it can be said to be wrong.
-fn expect(format: &str, headers: &HeaderMap) -> Result<(), Problem> {
-    let wrong = |reason: String| Problem { field: CONTENT_TYPE.as_str().into(), reason };
+fn expect(format: &str, headers: &HeaderMap) -> Result<(), FieldProblem> {
+    let wrong = |reason: String| FieldProblem { field: CONTENT_TYPE.as_str().into(), reason };
     if headers.get_all(CONTENT_TYPE).iter().nth(1).is_some() {
         return Err(wrong("it stands more than once".into()));
     }
