@@ -28,7 +28,10 @@ pub(crate) fn incidents(
     filter: &IncidentFilter,
     page: PageRequest,
 ) -> rusqlite::Result<Page<Incident>> {
-    let sql = format!("SELECT {INCIDENT} FROM incidents WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
+    // An open incident is live, and there are few of those: their index is read instead of all incidents that there ever were.
+    let live = if filter.open == Some(true) { "live = 1 AND " } else { "" };
+    let sql =
+        format!("SELECT {INCIDENT} FROM incidents WHERE {live}number < ?1 ORDER BY number DESC LIMIT ?2");
     page_of(connection, &sql, page, None, incident_row, |incident| filter.takes(incident))
 }
 
