@@ -56,6 +56,7 @@ pub(super) async fn act(
     // What only looks changes nothing, and comes with every key that somebody types.
     if !wish_path.ends_with(":evaluate") {
         dashboard.live.forget();
+        dashboard.menus.forget();
     }
     if by_script {
         return Ok(as_json(answer.status, &answer.whole));

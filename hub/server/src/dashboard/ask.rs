@@ -5,6 +5,8 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use minijinja::Value as View;
+use minijinja::value::Serde;
+use serde::Serialize;
 use serde_json::Value;
 use tower_service::Service;
 
@@ -15,9 +17,9 @@ use crate::http::access::{Caller, REASON};
 /// No answer of the API is larger.
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
 
-/// For a template.
-pub(super) fn view(json: &Value) -> View {
-    View::from(minijinja::value::Serde(json.clone()))
+/// A value for a template.
+pub(super) fn view(value: &impl Serialize) -> View {
+    View::from(Serde(serde_json::to_value(value).unwrap_or_default()))
 }
 
 /// What the API answers.
@@ -86,24 +88,5 @@ impl Dashboard {
             return Ok(response);
         }
         Err(PageError::Answered { status: response.status(), message: "not available".into() })
-    }
-
-    /// What is at this path of the API, for a template; or why it is not shown.
-    pub(super) async fn get(&self, session: &Session, path: &str) -> Result<View, PageError> {
-        self.get_json(session, path).await.map(|data| view(&data))
-    }
-
-    /// The same, for whoever looks into it.
-    pub(super) async fn get_json(&self, session: &Session, path: &str) -> Result<Value, PageError> {
-        let answer = self.ask(session, Method::GET, path, None, None).await?;
-        if answer.status.is_success() {
-            return Ok(answer.data().clone());
-        }
-        Err(PageError::Answered { status: answer.status, message: answer.message() })
-    }
-
-    /// The same, and nothing if it is not there or not to be seen: for what is beside the point of a page.
-    pub(super) async fn get_if(&self, session: &Session, path: &str) -> Option<View> {
-        self.get(session, path).await.ok()
     }
 }

@@ -31,6 +31,13 @@ pub(super) enum PageError {
     Broken(String),
 }
 
+impl PageError {
+    /// There is nothing at the path.
+    pub(super) fn not_found() -> Self {
+        PageError::Answered { status: StatusCode::NOT_FOUND, message: String::new() }
+    }
+}
+
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let (status, title, message) = match self {
@@ -88,8 +95,7 @@ pub(super) async fn framed(
     let kept = parts.clone();
     let mut response = next.run(Request::from_parts(parts, body)).await;
     if unknown && response.status() == StatusCode::NOT_FOUND {
-        response =
-            PageError::Answered { status: StatusCode::NOT_FOUND, message: String::new() }.into_response();
+        response = PageError::not_found().into_response();
     }
     let Some(sorry) = response.extensions().get::<ErrorMessage>().cloned() else { return response };
     let framed = in_frame(&dashboard, kept, response.status(), sorry).await;

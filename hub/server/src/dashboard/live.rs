@@ -1,11 +1,8 @@
 //! Pages that change while somebody looks at them.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
@@ -14,35 +11,26 @@ use axum::extract::{RawQuery, Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http_body::Frame;
-use seawall::Tick;
-use seawall_hub_core::sync::Lock;
 use tower_service::Service;
 
 use super::session::Session;
+use super::shared::SharedValues;
 use super::{Dashboard, PageError};
 use crate::http::query::pairs_of;
+use crate::unfold::{Unfold, UnfoldBody};
 
 /// So often somebody looks whether a page has changed.
 const EVERY: Duration = Duration::from_secs(2);
-/// A rendering is shared by all who look within this time.
-const SHARED: Duration = Duration::from_millis(1_800);
 /// A stream that has nothing to say says so, that nobody on the way thinks it is dead.
 const STILL_HERE: u32 = 8;
 /// No page is larger.
 const PAGE_MAX: usize = 8 * 1024 * 1024;
-/// The maximum number of renderings that are remembered.
-const REMEMBERED: usize = 1_000;
 
 /// What pages looked like just now, by the key and the page.
-#[derive(Default)]
-pub(super) struct Renderings {
-    known: Lock<HashMap<(String, String), Rendering>>,
-}
+pub(super) type Renderings = SharedValues<(String, String), Rendering>;
 
 #[derive(Clone)]
-struct Rendering {
-    at: Tick,
+pub(super) struct Rendering {
     /// Of the session that it was made for.
     csrf: String,
     text: Arc<str>,
@@ -52,29 +40,6 @@ impl Rendering {
     /// For another session with the same key: its forms have a token of their own.
     fn of(self, csrf: &str) -> Arc<str> {
         if self.csrf == csrf { self.text } else { self.text.replace(&self.csrf, csrf).into() }
-    }
-}
-
-impl Renderings {
-    /// Somebody has changed something: the next look is a new one.
-    pub(super) fn forget(&self) {
-        self.known.lock().clear();
-    }
-
-    fn fresh(&self, page: &(String, String), now: Tick) -> Option<Rendering> {
-        let known = self.known.lock();
-        known.get(page).filter(|known| now.since(known.at) < SHARED).cloned()
-    }
-
-    fn keep(&self, page: (String, String), made: Rendering) {
-        let at = made.at;
-        let mut known = self.known.lock();
-        if known.len() >= REMEMBERED {
-            known.retain(|_, rendering| at.since(rendering.at) < SHARED);
-        }
-        if known.len() < REMEMBERED {
-            known.insert(page, made);
-        }
     }
 }
 
@@ -89,7 +54,7 @@ pub(super) async fn stream(
     let pages = super::pages::router().with_state(dashboard.clone());
     let session = session.at(&page);
     let watching = LiveStream { dashboard, pages, session, page, last: None, quiet: 0 };
-    let body = Body::new(Stream { next: Box::pin(watching.next()) });
+    let body = Body::new(UnfoldBody::new(watching));
     Ok(([(header::CONTENT_TYPE, "text/event-stream")], body).into_response())
 }
 
@@ -104,34 +69,34 @@ struct LiveStream {
     quiet: u32,
 }
 
-type NextChunk = Pin<Box<dyn Future<Output = Option<(LiveStream, Bytes)>> + Send>>;
+impl Unfold for LiveStream {
+    type Error = Infallible;
 
-impl LiveStream {
     /// The next thing to say; nothing, when the hub stops or the session has ended.
-    async fn next(mut self) -> Option<(LiveStream, Bytes)> {
-        if self.last.is_none() {
-            // The page was loaded a moment ago, or before the connection was lost: what has happened since is not missed.
-            let now = self.look().await?;
-            let said = [b"retry: 2000\n\n", &*event(&now)].concat();
-            self.last = Some(now);
-            return Some((self, said.into()));
-        }
+    async fn next(mut self) -> Result<Option<(Bytes, LiveStream)>, Infallible> {
+        // The page was loaded a moment ago, or before the connection was lost: what has happened since is not missed.
+        let is_first = self.last.is_none();
         loop {
-            tokio::time::sleep(EVERY).await;
-            let now = self.look().await?;
+            if !is_first {
+                tokio::time::sleep(EVERY).await;
+            }
+            let Some(now) = self.look().await else { return Ok(None) };
             if self.last.as_ref() != Some(&now) {
-                let said = event(&now);
+                let retry: &[u8] = if is_first { b"retry: 2000\n\n" } else { b"" };
+                let said = [retry, &*event(&now)].concat().into();
                 (self.last, self.quiet) = (Some(now), 0);
-                return Some((self, said));
+                return Ok(Some((said, self)));
             }
             self.quiet += 1;
             if self.quiet >= STILL_HERE {
                 self.quiet = 0;
-                return Some((self, Bytes::from_static(b": still here\n\n")));
+                return Ok(Some((Bytes::from_static(b": still here\n\n"), self)));
             }
         }
     }
+}
 
+impl LiveStream {
     /// The page as it is now, rendered once for all who look at it with the same key.
     async fn look(&self) -> Option<Arc<str>> {
         if self.dashboard.closing.load(Ordering::Acquire) {
@@ -152,7 +117,7 @@ impl LiveStream {
         let bytes = to_bytes(response.into_body(), PAGE_MAX).await.ok()?;
         let text: Arc<str> = String::from_utf8_lossy(&bytes).into();
         let csrf = self.session.csrf().to_owned();
-        self.dashboard.live.keep(page, Rendering { at: now, csrf, text: text.clone() });
+        self.dashboard.live.keep(page, now, Rendering { csrf, text: text.clone() });
         Some(text)
     }
 }
@@ -168,27 +133,4 @@ fn event(text: &str) -> Bytes {
     }
     out.push('\n');
     out.into()
-}
-
-struct Stream {
-    next: NextChunk,
-}
-
-impl http_body::Body for Stream {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.next.as_mut().poll(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Ready(Some((watching, said))) => {
-                self.next = Box::pin(watching.next());
-                Poll::Ready(Some(Ok(Frame::data(said))))
-            }
-        }
-    }
 }

@@ -13,10 +13,10 @@
 
 mod act;
 mod ask;
-mod asked;
 mod assets;
 mod chart;
 mod charts;
+mod context;
 mod ended;
 mod error_page;
 mod form;
@@ -25,6 +25,7 @@ mod live;
 mod login;
 mod pages;
 mod session;
+mod shared;
 mod show;
 mod throttle;
 
@@ -33,7 +34,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use minijinja::{Environment, Value, context};
@@ -42,6 +43,7 @@ use self::ended::EndedSessions;
 pub(crate) use self::ended::end_all_sessions;
 use self::error_page::PageError;
 use self::session::Session;
+use self::shared::SharedValues;
 use self::throttle::LoginThrottle;
 use crate::hub::Server;
 
@@ -52,6 +54,8 @@ pub(crate) struct Dashboard {
     api: Router,
     templates: Environment<'static>,
     live: live::Renderings,
+    /// The counts of the menu, by the hash of the key that sees them.
+    menus: SharedValues<[u8; 32], Value>,
     ended: EndedSessions,
     throttle: LoginThrottle,
     /// The hub stops: streams of events have no end of their own.
@@ -65,10 +69,10 @@ impl Dashboard {
     /// The pages of a hub beside its API, until `closing` says that it stops.
     pub(crate) fn beside(api: Router, hub: Arc<Server>, closing: Arc<AtomicBool>) -> Router {
         let templates = show::templates();
-        let live = live::Renderings::default();
+        let (live, menus) = (live::Renderings::default(), SharedValues::default());
         let (ended, throttle) = (EndedSessions::open(hub.folder(), hub.now()), LoginThrottle::default());
         let dashboard =
-            Arc::new(Dashboard { hub, api: api.clone(), templates, live, ended, throttle, closing });
+            Arc::new(Dashboard { hub, api: api.clone(), templates, live, menus, ended, throttle, closing });
         let pages = pages::router().route("/live", get(live::stream)).route("/act", post(act::act));
         let pages = pages
             .route("/login", get(login::page).post(login::login))
@@ -79,10 +83,6 @@ impl Dashboard {
     }
 
     /// A page within the frame that all pages have.
-    async fn page(&self, session: &Session, name: &str, what: Value) -> PageResult {
-        self.page_with(StatusCode::OK, session, name, what).await
-    }
-
     async fn page_with(&self, status: StatusCode, session: &Session, name: &str, what: Value) -> PageResult {
         let frame = context! {
             who => session.name(), may => session.may(), csrf => session.csrf(), assets => assets::names(),
@@ -92,12 +92,23 @@ impl Dashboard {
         Ok(html(status, self.render(name, frame)?, session.flash().is_some()))
     }
 
-    /// What the menu counts: open alerts, up to 100, and open dead letters; 0 for what the key may not see.
+    /// What the menu counts: open alerts, up to 100, and open dead letters; 0 for what the key may not see. All pages of a key
+    /// share it for a moment, so that a page costs no more because of its menu.
     async fn menu(&self, session: &Session) -> Value {
-        let alerts = self.get_json(session, "/api/v1/ops/alerts?state=open&page_size=100").await;
-        let alerts = alerts.unwrap_or_default()["alerts"].as_array().map_or(0, Vec::len);
-        let overview = self.get_json(session, "/api/v1/ops/overview").await.unwrap_or_default();
-        context! { alerts, letters => overview["deadLetters"]["open"].as_u64().unwrap_or(0) }
+        let (key, now) = (session.key.hash, self.hub.clock().now());
+        if let Some(counts) = self.menus.fresh(&key, now) {
+            return counts;
+        }
+        let count = async |path: &str, of: fn(&serde_json::Value) -> u64| {
+            let answer = self.ask(session, Method::GET, path, None, None).await.ok();
+            answer.map_or(0, |answer| of(answer.data()))
+        };
+        let alerts = "/api/v1/ops/alerts?state=open&page_size=100";
+        let alerts = count(alerts, |page| page["alerts"].as_array().map_or(0, Vec::len) as u64).await;
+        let letters = |overview: &serde_json::Value| overview["deadLetters"]["open"].as_u64().unwrap_or(0);
+        let counts = context! { alerts, letters => count("/api/v1/ops/overview", letters).await };
+        self.menus.keep(key, now, counts.clone());
+        counts
     }
 
     fn render(&self, name: &str, what: Value) -> Result<String, PageError> {

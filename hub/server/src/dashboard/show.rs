@@ -12,44 +12,21 @@ use seawall_hub_core::encode::{PATH_SEGMENT, percent};
 
 use super::chart;
 
+/// Defines the templates by the names of their files.
+macro_rules! templates {
+    ($($name:literal)+) => {
+        &[$((concat!($name, ".html"), include_str!(concat!("templates/", $name, ".html")))),+]
+    };
+}
+
 /// All templates, by their names. A page is beside `base.html`, which is the frame of all.
-const TEMPLATES: [(&str, &str); 35] = [
-    ("alert.html", include_str!("templates/alert.html")),
-    ("alert_channel.html", include_str!("templates/alert_channel.html")),
-    ("alert_parts.html", include_str!("templates/alert_parts.html")),
-    ("alert_rule.html", include_str!("templates/alert_rule.html")),
-    ("alerts.html", include_str!("templates/alerts.html")),
-    ("audit.html", include_str!("templates/audit.html")),
-    ("base.html", include_str!("templates/base.html")),
-    ("deliveries.html", include_str!("templates/deliveries.html")),
-    ("delivery.html", include_str!("templates/delivery.html")),
-    ("event.html", include_str!("templates/event.html")),
-    ("events.html", include_str!("templates/events.html")),
-    ("flow.html", include_str!("templates/flow.html")),
-    ("form.html", include_str!("templates/form.html")),
-    ("form_page.html", include_str!("templates/form_page.html")),
-    ("group.html", include_str!("templates/group.html")),
-    ("groups.html", include_str!("templates/groups.html")),
-    ("keys.html", include_str!("templates/keys.html")),
-    ("letter.html", include_str!("templates/letter.html")),
-    ("letters.html", include_str!("templates/letters.html")),
-    ("demo.html", include_str!("templates/demo.html")),
-    ("login.html", include_str!("templates/login.html")),
-    ("operation.html", include_str!("templates/operation.html")),
-    ("operations.html", include_str!("templates/operations.html")),
-    ("overview.html", include_str!("templates/overview.html")),
-    ("parts.html", include_str!("templates/parts.html")),
-    ("rule.html", include_str!("templates/rule.html")),
-    ("rule_form.html", include_str!("templates/rule_form.html")),
-    ("rule_try.html", include_str!("templates/rule_try.html")),
-    ("rules.html", include_str!("templates/rules.html")),
-    ("service.html", include_str!("templates/service.html")),
-    ("services.html", include_str!("templates/services.html")),
-    ("settings.html", include_str!("templates/settings.html")),
-    ("sorry.html", include_str!("templates/sorry.html")),
-    ("source.html", include_str!("templates/source.html")),
-    ("sources.html", include_str!("templates/sources.html")),
-];
+#[rustfmt::skip]
+const TEMPLATES: &[(&str, &str)] = templates! {
+    "alert" "alert_channel" "alert_parts" "alert_rule" "alerts" "audit" "base" "deliveries" "delivery"
+    "event" "events" "flow" "form" "form_page" "group" "groups" "keys" "letter"
+    "letters" "demo" "login" "operation" "operations" "overview" "parts" "rule" "rule_form"
+    "rule_try" "rules" "service" "services" "settings" "sorry" "source" "sources"
+};
 
 pub(super) fn templates() -> Environment<'static> {
     let mut all = Environment::new();
@@ -67,7 +44,7 @@ pub(super) fn templates() -> Environment<'static> {
     all.add_filter("short", |text: String, most: usize| short(&text, most));
     all.add_function("chart", chart::chart);
     all.add_function("bar", bar);
-    for (name, text) in TEMPLATES {
+    for (name, text) in TEMPLATES.iter().copied() {
         if let Err(error) = all.add_template(name, text) {
             // A test renders each of them.
             tracing::error!(target: "seawall", template = name, cause = %error, action = "ManualReview", "[Dashboard][Open] Failed!");

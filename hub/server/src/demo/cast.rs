@@ -26,38 +26,23 @@ pub(crate) struct SampleService {
     pub(super) millis: (u64, u64),
 }
 
+const fn part(
+    name: &'static str,
+    nature: SampleBehavior,
+    millis: (u64, u64),
+    plays: &'static str,
+) -> SampleService {
+    SampleService { name, plays, nature, millis }
+}
+
 /// All sample services.
+#[rustfmt::skip]
 pub(super) const PARTS: [SampleService; 5] = [
-    SampleService {
-        name: "warehouse",
-        plays: "A warehouse: the one to break. Its circuit opens, deliveries wait, nothing is lost.",
-        nature: SampleBehavior::Steady,
-        millis: (30, 60),
-    },
-    SampleService {
-        name: "payments",
-        plays: "A payment provider: healthy, responds within 30 ms.",
-        nature: SampleBehavior::Steady,
-        millis: (12, 30),
-    },
-    SampleService {
-        name: "mail",
-        plays: "A mail relay: one of ten responses is a 503, and a retry succeeds.",
-        nature: SampleBehavior::Flaky,
-        millis: (30, 60),
-    },
-    SampleService {
-        name: "search",
-        plays: "A search index: slow, 200 to 800 ms.",
-        nature: SampleBehavior::Steady,
-        millis: (200, 800),
-    },
-    SampleService {
-        name: "crm",
-        plays: "A CRM: rejects invalid customers with a 422. These become dead letters.",
-        nature: SampleBehavior::Picky,
-        millis: (30, 80),
-    },
+    part("warehouse", SampleBehavior::Steady, (30, 60), "A warehouse: the one to break. Its circuit opens, deliveries wait, nothing is lost."),
+    part("payments", SampleBehavior::Steady, (12, 30), "A payment provider: healthy, responds within 30 ms."),
+    part("mail", SampleBehavior::Flaky, (30, 60), "A mail relay: one of ten responses is a 503, and a retry succeeds."),
+    part("search", SampleBehavior::Steady, (200, 800), "A search index: slow, 200 to 800 ms."),
+    part("crm", SampleBehavior::Picky, (30, 80), "A CRM: rejects invalid customers with a 422. These become dead letters."),
 ];
 
 /// The token of the carrier's webhooks. Nobody else can reach the hub that knows it.

@@ -8,15 +8,13 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use minijinja::{Value as View, context};
+use minijinja::Value as View;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use self::field::{FieldScope, FormRow};
-use super::session::Session;
 use super::show::encoded;
-use super::{Dashboard, PageResult};
 use crate::http::shape::schemas_of;
 
 /// A kind of object that people create and change with a form.
@@ -171,23 +169,6 @@ impl Form {
     /// The form, for a template.
     pub(super) fn view(&self) -> View {
         View::from(minijinja::value::Serde(self))
-    }
-}
-
-impl Dashboard {
-    /// The page of a form, below the pages of `above`.
-    pub(super) async fn form_page(
-        &self,
-        session: &Session,
-        form: &Form,
-        above: &[(&str, &str)],
-        policy: impl Into<View>,
-    ) -> PageResult {
-        let own = (!form.is_new).then_some((&*form.cancel, &*form.name));
-        let crumb = |(at, name): (&str, &str)| vec![at.to_owned(), name.to_owned()];
-        let crumbs: Vec<Vec<String>> = above.iter().copied().chain(own).map(crumb).collect();
-        let what = context! { form => form.view(), crumbs, policy => policy.into() };
-        self.page(session, "form_page.html", what).await
     }
 }
 

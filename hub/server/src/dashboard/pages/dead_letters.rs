@@ -1,56 +1,38 @@
 //! The pages of dead letters, their groups and bulk operations.
 
-use std::sync::Arc;
-
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::RawQuery;
 use axum::http::{HeaderValue, header};
 use axum::response::Redirect;
 use minijinja::context;
-use seawall_api::{DeadLetterQuery, PageQuery};
+use seawall_api::{DeadLetterGroupWithSample, DeadLetterQuery, DeadLetterWithEvidence, Operation, PageQuery};
+use serde::Serialize;
 
+use crate::dashboard::PageResult;
 use crate::dashboard::ask::view;
-use crate::dashboard::session::Session;
+use crate::dashboard::context::PageContext;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, PageResult};
-use crate::http::query::{pairs_of, read};
+use crate::http::query::read;
 
-/// The parameters of a query that are not empty: a form sends every field. The API refuses what it does not know.
-fn filled(query: Option<&str>) -> Vec<(String, String)> {
-    pairs_of(query).into_iter().filter(|(_, value)| !value.trim().is_empty()).collect()
-}
-
-fn query_of(pairs: &[(String, String)]) -> String {
-    let pair = |(name, value): &(String, String)| format!("{}={}", encoded(name), encoded(value));
-    pairs.iter().map(pair).collect::<Vec<_>>().join("&")
-}
-
-/// The parameters without the page token, for links to other pages.
-fn without_page(pairs: &[(String, String)]) -> Vec<(String, String)> {
-    pairs.iter().filter(|(name, _)| name != "page_token").cloned().collect()
-}
+const GROUPS: &str = "/api/v1/bridge/deadLetterGroups";
+const LETTERS: &str = "/api/v1/bridge/deadLetters";
+const OPERATIONS: &str = "/api/v1/ops/operations";
+const SERVICES: &str = "/api/v1/registry/services";
 
 /// `GET /deadLetters`: the groups, by their latest failure, newest first.
-pub(super) async fn groups(
-    State(dashboard): State<Arc<Dashboard>>,
-    session: Session,
-    RawQuery(query): RawQuery,
-) -> PageResult {
-    let mut pairs = filled(query.as_deref());
-    let state =
-        pairs.iter().find(|(name, _)| name == "state").map_or("unresolved", |(_, state)| state).to_owned();
-    pairs.retain(|(name, value)| name != "state" || !matches!(&**value, "unresolved" | "all"));
-    if state == "unresolved" {
-        pairs.push(("state".into(), "open,acknowledged".into()));
+pub(super) async fn groups(mut page: PageContext) -> PageResult {
+    let state = page.query.take("state").unwrap_or_else(|| "unresolved".into());
+    match &*state {
+        "unresolved" => page.query.add("state", "open,acknowledged"),
+        "all" => {}
+        state => page.query.add("state", state),
     }
-    let path = format!("/api/v1/bridge/deadLetterGroups?{}", query_of(&pairs));
-    let (groups, wrong) = dashboard.filtered(&session, &path).await?;
-    let services = dashboard.get_if(&session, "/api/v1/registry/services").await;
-    let operations = dashboard.get_if(&session, "/api/v1/ops/operations?page_size=5").await;
-    let service = pairs.iter().find(|(name, _)| name == "service").map(|(_, service)| service.clone());
-    let more = format!("/deadLetters?{}", query_of(&without_page(&pairs)));
-    let groups = view(&groups);
-    let what = context! { groups, wrong, services, operations, state, service, more };
-    dashboard.page(&session, "groups.html", what).await
+    let (groups, wrong) = page.filtered(&page.query.all(GROUPS)).await?;
+    let what = context! {
+        groups => view(&groups), wrong, services => page.view_if(SERVICES).await, state,
+        operations => page.view_if(&format!("{OPERATIONS}?page_size=5")).await,
+        service => page.query.get("service"), more => page.query.with("/deadLetters", |name| name != "page_token"),
+    };
+    page.page("groups.html", what).await
 }
 
 /// `GET /deadLetters/groups`: the target of links in alerts, with the service of the alert.
@@ -59,98 +41,68 @@ pub(super) async fn moved(RawQuery(query): RawQuery) -> Redirect {
 }
 
 /// `GET /deadLetters/groups/{group}`: a group with a sample and its actions.
-pub(super) async fn group(
-    State(dashboard): State<Arc<Dashboard>>,
-    session: Session,
-    Path(name): Path<String>,
-) -> PageResult {
-    let name = encoded(&name);
-    let group = dashboard.get_json(&session, &format!("/api/v1/bridge/deadLetterGroups/{name}")).await?;
-    let letters = format!("/api/v1/bridge/deadLetters?group={name}&page_size=20");
-    let letters = dashboard.get(&session, &letters).await?;
-    let sample = match group["sample"].as_str() {
-        Some(id) => dashboard.get_if(&session, &format!("/api/v1/bridge/deadLetters/{}", encoded(id))).await,
+pub(super) async fn group(page: PageContext) -> PageResult {
+    let group: DeadLetterGroupWithSample = page.read(&page.at(GROUPS)).await?;
+    let letters = page.view(&format!("{LETTERS}?group={}&page_size=20", encoded(&page.name))).await?;
+    let sample = match &group.group.sample {
+        Some(id) => page.view_if(&format!("{LETTERS}/{}", encoded(id.as_str()))).await,
         None => None,
     };
-    let operations = dashboard.get_if(&session, "/api/v1/ops/operations?page_size=20").await;
-    let group = view(&group);
-    dashboard.page(&session, "group.html", context! { group, letters, sample, operations }).await
+    let operations = page.view_if(&format!("{OPERATIONS}?page_size=20")).await;
+    page.page("group.html", context! { group => view(&group), letters, sample, operations }).await
 }
 
 /// `GET /deadLetters/list`: dead letters by any filter, with actions on some or all of them.
-pub(super) async fn list(
-    State(dashboard): State<Arc<Dashboard>>,
-    session: Session,
-    RawQuery(query): RawQuery,
-) -> PageResult {
-    let pairs = filled(query.as_deref());
-    let path = format!("/api/v1/bridge/deadLetters?{}", query_of(&pairs));
-    let (letters, wrong) = dashboard.filtered(&session, &path).await?;
-    let services = dashboard.get_if(&session, "/api/v1/registry/services").await;
-    let kept = without_page(&pairs);
+pub(super) async fn list(mut page: PageContext) -> PageResult {
+    let (letters, wrong) = page.filtered(&page.query.all(LETTERS)).await?;
+    page.query.take("page_token");
+    let query = page.query.all("").trim_start_matches('?').to_owned();
     // A filter that can't be read is none, and the API refuses an action without a filter.
-    let filter = read::<DeadLetterQuery>(Some(&query_of(&kept))).ok();
+    let filter = read::<DeadLetterQuery>(Some(&query)).ok();
     let filter = filter.map(|query| DeadLetterQuery { page: PageQuery::default(), ..query });
-    let filter = serde_json::to_string(&filter).unwrap_or_default();
-    let values = minijinja::Value::from_pairs(kept.iter().cloned());
-    let more = format!("/deadLetters/list?{}", query_of(&kept));
-    let query = query_of(&kept);
-    let (letters, filtered) = (view(&letters), !kept.is_empty());
-    let what = context! { letters, wrong, services, values, filter, more, query, filtered };
-    dashboard.page(&session, "letters.html", what).await
+    let what = context! {
+        letters => view(&letters), wrong, services => page.view_if(SERVICES).await, values => page.query.values(),
+        filter => serde_json::to_string(&filter).unwrap_or_default(), more => page.query.all("/deadLetters/list"), query,
+        filtered => !page.query.is_empty(),
+    };
+    page.page("letters.html", what).await
 }
 
 /// `GET /deadLetters/export`: all matching dead letters as a file.
-pub(super) async fn export(
-    State(dashboard): State<Arc<Dashboard>>,
-    session: Session,
-    RawQuery(query): RawQuery,
-) -> PageResult {
-    let pairs = without_page(&filled(query.as_deref()));
-    let path = format!("/api/v1/bridge/deadLetters:export?{}", query_of(&pairs));
-    let mut response = dashboard.pass(&session, &path).await?;
+pub(super) async fn export(page: PageContext) -> PageResult {
+    let path = page.query.with(&format!("{LETTERS}:export"), |name| name != "page_token");
+    let mut response = page.dashboard.pass(&page.session, &path).await?;
     let name = HeaderValue::from_static("attachment; filename=\"dead-letters.jsonl\"");
     response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
     Ok(response)
 }
 
 /// `GET /deadLetters/{id}`: a dead letter with its evidence.
-pub(super) async fn letter(
-    State(dashboard): State<Arc<Dashboard>>,
-    session: Session,
-    Path(id): Path<String>,
-) -> PageResult {
-    let letter =
-        dashboard.get_json(&session, &format!("/api/v1/bridge/deadLetters/{}", encoded(&id))).await?;
-    let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
-    let (raw, data) = (pretty(&letter["rawEvent"]), pretty(&letter["rawEvent"]["data"]));
-    let request = pretty(&letter["request"]["body"]);
-    let letter = view(&letter);
-    dashboard.page(&session, "letter.html", context! { letter, raw, data, request }).await
+pub(super) async fn letter(page: PageContext) -> PageResult {
+    let letter: DeadLetterWithEvidence = page.read(&page.at(LETTERS)).await?;
+    let (raw, data) = (pretty(&letter.raw_event), pretty(&letter.raw_event["data"]));
+    let request = pretty(&letter.request.as_ref().map(|request| &request.body));
+    page.page("letter.html", context! { letter => view(&letter), raw, data, request }).await
+}
+
+/// A value as JSON for people.
+fn pretty(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
 /// `GET /operations`: bulk operations, newest first.
-pub(super) async fn operations(
-    State(dashboard): State<Arc<Dashboard>>,
-    session: Session,
-    RawQuery(query): RawQuery,
-) -> PageResult {
-    let path = format!("/api/v1/ops/operations?{}", query_of(&filled(query.as_deref())));
-    let (operations, wrong) = dashboard.filtered(&session, &path).await?;
-    let operations = view(&operations);
-    dashboard.page(&session, "operations.html", context! { operations, wrong, more => "/operations" }).await
+pub(super) async fn operations(page: PageContext) -> PageResult {
+    let (operations, wrong) = page.filtered(&page.query.all(OPERATIONS)).await?;
+    let what = context! { operations => view(&operations), wrong, more => "/operations" };
+    page.page("operations.html", what).await
 }
 
 /// The page `GET /operations/{id}`.
-pub(super) async fn operation(
-    State(dashboard): State<Arc<Dashboard>>,
-    session: Session,
-    Path(id): Path<String>,
-) -> PageResult {
-    let operation = dashboard.get(&session, &format!("/api/v1/ops/operations/{}", encoded(&id))).await?;
-    let failed = match operation.get_attr("failedDelivery").ok().and_then(|id| id.as_str().map(encoded)) {
-        Some(id) => dashboard.get_if(&session, &format!("/api/v1/bridge/deliveries/{id}")).await,
+pub(super) async fn operation(page: PageContext) -> PageResult {
+    let operation: Operation = page.read(&page.at(OPERATIONS)).await?;
+    let failed = match &operation.failed_delivery {
+        Some(id) => page.view_if(&format!("/api/v1/bridge/deliveries/{}", encoded(id.as_str()))).await,
         None => None,
     };
-    dashboard.page(&session, "operation.html", context! { operation, failed }).await
+    page.page("operation.html", context! { operation => view(&operation), failed }).await
 }

@@ -1,22 +1,20 @@
 //! The sample services of a demo, with their switches, and what to try with them.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use minijinja::context;
 
-use crate::dashboard::session::Session;
-use crate::dashboard::{Dashboard, PageResult};
+use crate::dashboard::PageResult;
+use crate::dashboard::context::PageContext;
 
 /// A hub that is none of a demo has no such page, because its API has no such routes.
-pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
-    let upstreams = dashboard.get(&session, "/api/v1/demo/upstreams").await?;
-    let story = dashboard.get(&session, "/api/v1/demo/story").await?;
-    dashboard.page(&session, "demo.html", context! { upstreams, story }).await
+pub(super) async fn page(page: PageContext) -> PageResult {
+    let upstreams = page.view("/api/v1/demo/upstreams").await?;
+    let story = page.view("/api/v1/demo/story").await?;
+    page.page("demo.html", context! { upstreams, story }).await
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
     use axum::Router;
@@ -26,7 +24,7 @@ mod tests {
     use tempfile::TempDir;
     use tower_service::Service;
 
-    use super::*;
+    use crate::dashboard::Dashboard;
     use crate::demo::{DemoServices, SampleState};
     use crate::{Server, StartOptions, http};
 

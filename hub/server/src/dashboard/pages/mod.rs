@@ -9,7 +9,6 @@ mod overview;
 mod policy;
 mod rule_form;
 mod rules;
-mod service_form;
 mod services;
 mod settings;
 mod sources;
@@ -40,9 +39,9 @@ pub(super) fn router() -> Router<Arc<Dashboard>> {
         .route("/operations", get(dead_letters::operations))
         .route("/operations/{id}", get(dead_letters::operation))
         .route("/services", get(services::list))
-        .route("/services/_new", get(service_form::fresh))
+        .route("/services/_new", get(services::fresh))
         .route("/services/{name}", get(services::page))
-        .route("/services/{name}/edit", get(service_form::edit))
+        .route("/services/{name}/edit", get(services::edit))
         .route("/rules", get(rules::list))
         .route("/rules/_new", get(rule_form::fresh))
         .route("/rules/{name}", get(rules::page))

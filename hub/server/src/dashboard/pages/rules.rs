@@ -1,57 +1,44 @@
 //! Rules: the list, one of them with its versions, and what it would do.
 
-use std::sync::Arc;
-
-use axum::extract::{Path, RawQuery, State};
 use axum::http::Method;
 use minijinja::{Value as View, context};
 use serde_json::{Value, json};
 
 use crate::dashboard::ask::view;
-use crate::dashboard::asked::PageQuery;
-use crate::dashboard::session::Session;
+use crate::dashboard::context::PageContext;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, PageError, PageResult};
+use crate::dashboard::{PageError, PageResult};
 
+const API: &str = "/api/v1/registry/rules";
 /// The number of rules on a page.
 const PAGE: usize = 100;
 /// The number of events that a backtest evaluates.
 const BACKTEST: u64 = 200;
 
-pub(super) async fn list(
-    State(dashboard): State<Arc<Dashboard>>,
-    session: Session,
-    RawQuery(query): RawQuery,
-) -> PageResult {
-    let asked = PageQuery::of(query.as_deref());
-    let rules = dashboard.get_json(&session, "/api/v1/registry/rules").await?;
+pub(super) async fn list(page: PageContext) -> PageResult {
+    let rules = page.get(API).await?;
     let all = rules.as_array().map_or(0, Vec::len);
-    let search = asked.get("search").unwrap_or_default().to_ascii_lowercase();
+    let search = page.query.get("search").unwrap_or_default().to_ascii_lowercase();
     let has = |rule: &&Value| {
         let texts = ["name", "eventType", "service"].map(|field| rule[field].as_str().unwrap_or_default());
         texts.iter().any(|text| text.contains(&search))
     };
-    let from = asked.get("from").and_then(|from| from.parse::<usize>().ok()).unwrap_or(0);
+    let from = page.query.get("from").and_then(|from| from.parse::<usize>().ok()).unwrap_or(0);
     let found: Vec<&Value> = rules.as_array().into_iter().flatten().filter(has).collect();
     let total = found.len();
-    let page: Vec<Value> = found.into_iter().skip(from).take(PAGE).cloned().collect();
-    let next = (from + page.len() < total).then_some(from + page.len());
-    let what = context! { rules => view(&Value::Array(page)), all, total, next, search, from };
-    dashboard.page(&session, "rules.html", what).await
+    let rules: Vec<Value> = found.into_iter().skip(from).take(PAGE).cloned().collect();
+    let next = (from + rules.len() < total).then_some(from + rules.len());
+    let what = context! { rules => view(&Value::Array(rules)), all, total, next, search, from };
+    page.page("rules.html", what).await
 }
 
-pub(super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    session: Session,
-    Path(name): Path<String>,
-) -> PageResult {
-    let at = encoded(&name);
-    let rule = dashboard.get(&session, &format!("/api/v1/registry/rules/{at}")).await?;
-    let versions = dashboard.get_json(&session, &format!("/api/v1/registry/rules/{at}/versions")).await?;
-    let recent =
-        dashboard.get(&session, &format!("/api/v1/bridge/deliveries?rule={at}&page_size=10")).await?;
+pub(super) async fn page(page: PageContext) -> PageResult {
+    let name = encoded(&page.name);
+    let rule = page.view(&page.at(API)).await?;
+    let versions = page.get(&format!("{API}/{name}/versions")).await?;
+    let recent = page.view(&format!("/api/v1/bridge/deliveries?rule={name}&page_size=10")).await?;
     let versions = compared(versions.as_array().map_or(&[], Vec::as_slice));
-    dashboard.page(&session, "rule.html", context! { rule, versions, recent }).await
+    page.page("rule.html", context! { rule, versions, recent }).await
 }
 
 /// Each version with what it changed of the one before. The newest comes first.
@@ -82,43 +69,25 @@ fn changes(before: &Value, now: &Value) -> Vec<View> {
 }
 
 /// What it makes of an event, and of those that came lately. This page is not live: it would be worked out anew each second.
-pub(super) async fn attempt(
-    State(dashboard): State<Arc<Dashboard>>,
-    session: Session,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> PageResult {
-    let (asked, at) = (PageQuery::of(query.as_deref()), encoded(&name));
-    let rule = dashboard.get_json(&session, &format!("/api/v1/registry/rules/{at}")).await?;
+pub(super) async fn attempt(page: PageContext) -> PageResult {
+    let rule = page.get(&page.at(API)).await?;
     let kind = encoded(rule["eventType"].as_str().unwrap_or("*"));
-    let recent = format!("/api/v1/bridge/events?type={kind}&page_size=30");
-    let events = dashboard.get_if(&session, &recent).await;
-    let chosen = asked.get("event");
-    let body = chosen.map(|event| json!({"ruleName": name, "eventId": event}));
-    let evaluation = dashboard.asks(&session, "/api/v1/registry/rules:evaluate", body).await?;
-    let body = asked.get("backtest").map(|_| json!({"max": BACKTEST}));
-    let backtest = format!("/api/v1/registry/rules/{at}:backtest");
-    let backtest = dashboard.asks(&session, &backtest, body).await?;
-    dashboard.page(
-        &session,
-        "rule_try.html",
-        context! { rule => view(&rule), events, chosen => chosen.unwrap_or_default(), evaluation, backtest },
-    ).await
+    let events = page.view_if(&format!("/api/v1/bridge/events?type={kind}&page_size=30")).await;
+    let chosen = page.query.get("event");
+    let body = chosen.map(|event| json!({"ruleName": page.name, "eventId": event}));
+    let evaluation = asked(&page, &format!("{API}:evaluate"), body).await?;
+    let body = page.query.get("backtest").map(|_| json!({"max": BACKTEST}));
+    let backtest = asked(&page, &format!("{}:backtest", page.at(API)), body).await?;
+    let chosen = chosen.unwrap_or_default();
+    page.page("rule_try.html", context! { rule => view(&rule), events, chosen, evaluation, backtest }).await
 }
 
-impl Dashboard {
-    /// What the API answers to a question that changes nothing, if there is one: the answer, or what is wrong.
-    async fn asks(
-        &self,
-        session: &Session,
-        path: &str,
-        body: Option<Value>,
-    ) -> Result<Option<View>, PageError> {
-        let Some(body) = body else { return Ok(None) };
-        let answer = self.ask(session, Method::POST, path, Some(&body), None).await?;
-        let wrong = (!answer.status.is_success()).then(|| answer.message());
-        Ok(Some(context! { wrong, data => view(answer.data()) }))
-    }
+/// What the API answers to a question that changes nothing, if there is one: the answer, or what is wrong.
+async fn asked(page: &PageContext, path: &str, body: Option<Value>) -> Result<Option<View>, PageError> {
+    let Some(body) = body else { return Ok(None) };
+    let answer = page.dashboard.ask(&page.session, Method::POST, path, Some(&body), None).await?;
+    let wrong = (!answer.status.is_success()).then(|| answer.message());
+    Ok(Some(context! { wrong, data => view(answer.data()) }))
 }
 
 #[cfg(test)]

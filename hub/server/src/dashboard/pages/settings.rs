@@ -1,37 +1,32 @@
 //! What this hub is, and what is done to it as a whole: keys, the audit log, the key of all secrets, a backup.
 
-use std::sync::Arc;
-
-use axum::extract::{RawQuery, State};
 use minijinja::context;
 use seawall_api::KeySpec;
 use serde_json::{Value, json};
 
+use crate::dashboard::PageResult;
 use crate::dashboard::ask::view;
-use crate::dashboard::asked::PageQuery;
+use crate::dashboard::context::PageContext;
 use crate::dashboard::form::KEY;
-use crate::dashboard::session::Session;
 use crate::dashboard::show::encoded;
-use crate::dashboard::{Dashboard, PageResult};
 
 /// The page `GET /settings`.
-pub(super) async fn page(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
-    let overview = dashboard.get(&session, "/api/v1/ops/overview").await?;
-    dashboard.page(&session, "settings.html", context! { overview }).await
+pub(super) async fn page(page: PageContext) -> PageResult {
+    page.page("settings.html", context! { overview => page.view("/api/v1/ops/overview").await? }).await
 }
 
 /// `GET /settings/metrics`: the text that Prometheus reads, for whoever is logged in.
-pub(super) async fn metrics(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
-    dashboard.pass(&session, "/metrics").await
+pub(super) async fn metrics(page: PageContext) -> PageResult {
+    page.dashboard.pass(&page.session, "/metrics").await
 }
 
 /// `GET /keys`, for whoever may make some.
-pub(super) async fn keys(State(dashboard): State<Arc<Dashboard>>, session: Session) -> PageResult {
-    if !session.is_admin() {
-        return dashboard.page(&session, "keys.html", context! {}).await;
+pub(super) async fn keys(page: PageContext) -> PageResult {
+    if !page.session.is_admin() {
+        return page.page("keys.html", context! {}).await;
     }
-    let mut keys = dashboard.get_json(&session, "/api/v1/registry/keys").await?;
-    let now = dashboard.hub.now().to_string();
+    let mut keys = page.get("/api/v1/registry/keys").await?;
+    let now = page.dashboard.hub.now().to_string();
     for key in keys.as_array_mut().into_iter().flatten() {
         // Times are written so that the later one is also the larger text.
         let is_over = |name: &str| key[name].as_str().is_some_and(|until| *until <= *now);
@@ -47,27 +42,22 @@ pub(super) async fn keys(State(dashboard): State<Arc<Dashboard>>, session: Sessi
     }
     let mut form = KEY.create::<KeySpec>(&Value::Null, &[]);
     (form.to, form.cancel) = ("/keys".into(), String::new());
-    dashboard.page(&session, "keys.html", context! { keys => view(&keys), form => form.view() }).await
+    page.page("keys.html", context! { keys => view(&keys), form => form.view() }).await
 }
 
 /// `GET /audit`, for whoever may see it.
-pub(super) async fn audit(
-    State(dashboard): State<Arc<Dashboard>>,
-    session: Session,
-    RawQuery(query): RawQuery,
-) -> PageResult {
-    if !session.is_admin() {
-        return dashboard.page(&session, "audit.html", context! {}).await;
+pub(super) async fn audit(page: PageContext) -> PageResult {
+    if !page.session.is_admin() {
+        return page.page("audit.html", context! {}).await;
     }
-    let asked = PageQuery::of(query.as_deref());
-    let path = asked.over("/api/v1/ops/audit?page_size=50", &["page_token"]);
-    let (mut page, wrong) = dashboard.filtered(&session, &path).await?;
-    for entry in page["entries"].as_array_mut().into_iter().flatten() {
+    let path = page.query.over("/api/v1/ops/audit?page_size=50", &["page_token"]);
+    let (mut log, wrong) = page.filtered(&path).await?;
+    for entry in log["entries"].as_array_mut().into_iter().flatten() {
         let said = |name: &str| entry[name].as_str().unwrap_or_default();
         entry["page"] = json!(page_of(said("action"), said("target")));
     }
-    let what = context! { page => view(&page), wrong, further => asked.get("page_token").is_some() };
-    dashboard.page(&session, "audit.html", what).await
+    let further = page.query.get("page_token").is_some();
+    page.page("audit.html", context! { page => view(&log), wrong, further }).await
 }
 
 /// Where to look at what was changed, unless it is gone.
