@@ -56,24 +56,31 @@ pub struct Server {
     store: AnyStore,
     /// Held for as long as the hub runs, if the store does not hold it.
     _folder_lock: Option<File>,
-    folder: PathBuf,
-    transport: HttpTransport,
-    keyring: Keyring,
-    spans: Spans,
+    /// Where everything is kept.
+    pub(crate) folder: PathBuf,
+    pub(crate) transport: HttpTransport,
+    pub(crate) keyring: Keyring,
+    pub(crate) spans: Spans,
     exporter: Option<Exporter>,
-    history: History,
+    /// What happened lately.
+    pub(crate) history: History,
     pulse: Arc<Liveness>,
-    request_telemetry: RequestTelemetry,
+    /// The log lines about requests.
+    pub(crate) request_telemetry: RequestTelemetry,
     demo: Option<Arc<DemoServices>>,
-    responses: ResponseMemory,
-    write_timeout: Duration,
+    /// The memory for responses.
+    pub(crate) responses: ResponseMemory,
+    /// For how long a client may take nothing of its response.
+    pub(crate) write_timeout: Duration,
     metrics: MetricsAccess,
-    open_files: Option<u64>,
+    /// How many files and connections the system lets the process have, if that is known.
+    pub(crate) open_files: Option<u64>,
     clock: Clock,
     pub(crate) log: Option<Log>,
-    metric_store: MetricStore,
+    /// The metrics of the process.
+    pub(crate) metric_store: MetricStore,
     /// The text of the metrics, if it was made a moment ago and is a long one.
-    metrics_text: tokio::sync::Mutex<Option<(Tick, Bytes)>>,
+    pub(crate) metrics_text: tokio::sync::Mutex<Option<(Tick, Bytes)>>,
     /// What checks the webhooks of each source.
     pub(crate) gates: RwLock<HashMap<Slug, Arc<SourceVerifier>>>,
     /// Services that the egress rules forbade when they were last checked, and why.
@@ -208,11 +215,6 @@ impl Server {
         &self.pulse
     }
 
-    /// The log lines about requests.
-    pub(crate) fn request_telemetry(&self) -> &RequestTelemetry {
-        &self.request_telemetry
-    }
-
     /// Waits until the store can't be trusted any more, also while nothing is delivered.
     pub async fn broken(&self) -> StoreError {
         self.store.broken().await
@@ -242,11 +244,6 @@ impl Server {
         &self.store
     }
 
-    /// What happened lately.
-    pub(crate) fn history(&self) -> &History {
-        &self.history
-    }
-
     /// Looks at the counters again and again, so that there is something to show.
     pub(crate) async fn keep_history(&self) {
         self.history.run(&self.metric_store, || self.now()).await;
@@ -267,27 +264,9 @@ impl Server {
         }
     }
 
-    pub(crate) fn spans(&self) -> &Spans {
-        &self.spans
-    }
-
-    /// Where everything is kept.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    pub(crate) fn transport(&self) -> &HttpTransport {
-        &self.transport
-    }
-
     /// The sample services, if it is the hub of a demo.
     pub(crate) fn demo(&self) -> Option<&Arc<DemoServices>> {
         self.demo.as_ref()
-    }
-
-    /// The memory for responses.
-    pub(crate) fn responses(&self) -> &ResponseMemory {
-        &self.responses
     }
 
     /// Whether everybody may read the metrics.
@@ -295,33 +274,9 @@ impl Server {
         self.metrics == MetricsAccess::Open
     }
 
-    /// How many files and connections the system lets the process have, if that is known.
-    pub(crate) fn open_files(&self) -> Option<u64> {
-        self.open_files
-    }
-
-    /// The text of the metrics, if it was made a moment ago.
-    pub(crate) fn metrics_text(&self) -> &tokio::sync::Mutex<Option<(Tick, Bytes)>> {
-        &self.metrics_text
-    }
-
     /// The clock of the process.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
-    }
-
-    /// The metrics of the process.
-    pub(crate) fn metric_store(&self) -> &MetricStore {
-        &self.metric_store
-    }
-
-    /// For how long a client may take nothing of its response.
-    pub(crate) fn write_timeout(&self) -> Duration {
-        self.write_timeout
-    }
-
-    pub(crate) fn keyring(&self) -> &Keyring {
-        &self.keyring
     }
 }

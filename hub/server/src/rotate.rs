@@ -44,22 +44,22 @@ impl Server {
     /// Seals all secrets with a new key, and drops the one before when nothing needs it. Wherever it dies, all can be opened,
     /// and the next start goes on.
     pub(crate) async fn rotate_secrets(&self, cx: &Context) -> Result<RotationReport, ChangeError> {
-        let _nobody_registers = self.keyring().changing().await;
-        self.registry.note_rotation(cx, &format!("key {}", self.keyring().newest() + 1)).await?;
-        let keyring = self.keyring().clone();
+        let _nobody_registers = self.keyring.changing().await;
+        self.registry.note_rotation(cx, &format!("key {}", self.keyring.newest() + 1)).await?;
+        let keyring = self.keyring.clone();
         blocking(move || keyring.add_key()).await?;
         self.seal_all(cx).await
     }
 
     /// Goes on with a rotation that a process before has begun, and says which secrets can't be opened at all.
     pub(crate) async fn finish_rotation_before(&self) -> Result<(), ChangeError> {
-        let before = self.keyring().on_disk().map_err(|error| unwritten(&error))?;
+        let before = self.keyring.on_disk().map_err(|error| unwritten(&error))?;
         if before.len() > 1 {
-            let _nobody_registers = self.keyring().changing().await;
+            let _nobody_registers = self.keyring.changing().await;
             self.seal_all(&self.own_context()).await?;
         }
         for (owner, sealed) in sealed(&self.registry.stored().await?) {
-            if self.keyring().unseal(&sealed, &bound(&owner)).is_none() {
+            if self.keyring.unseal(&sealed, &bound(&owner)).is_none() {
                 let cause =
                     "`secret.key` does not open it; bring back the right one, or register the secret again";
                 error!(target: "seawall", whose = named(&owner), cause, action = "ManualReview", "[Secrets][Open] Failed!");
@@ -69,7 +69,7 @@ impl Server {
     }
 
     async fn seal_all(&self, cx: &Context) -> Result<RotationReport, ChangeError> {
-        let keyring = self.keyring().clone();
+        let keyring = self.keyring.clone();
         let key = keyring.newest();
         let resealed =
             self.registry.reseal(cx, |owner, sealed| keyring.reseal(sealed, &bound(owner))).await?;

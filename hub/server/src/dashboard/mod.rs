@@ -70,7 +70,7 @@ impl Dashboard {
     pub(crate) fn beside(api: Router, hub: Arc<Server>, closing: Arc<AtomicBool>) -> Router {
         let templates = show::templates();
         let (live, menus) = (live::Renderings::default(), SharedValues::default());
-        let (ended, throttle) = (EndedSessions::open(hub.folder(), hub.now()), LoginThrottle::default());
+        let (ended, throttle) = (EndedSessions::open(&hub.folder, hub.now()), LoginThrottle::default());
         let dashboard =
             Arc::new(Dashboard { hub, api: api.clone(), templates, live, menus, ended, throttle, closing });
         let pages = pages::router().route("/live", get(live::stream)).route("/act", post(act::act));

@@ -131,7 +131,7 @@ fn origin(headers: &HeaderMap) -> String {
 /// The key of a session, and until when it lasts.
 fn opened(dashboard: &Dashboard, cookie: &str) -> Option<(Arc<Key>, Millis)> {
     let sealed = SealedSecret(URL_SAFE_NO_PAD.decode(cookie).ok()?);
-    let opened = dashboard.hub.keyring().unseal(&sealed, OWNER)?;
+    let opened = dashboard.hub.keyring.unseal(&sealed, OWNER)?;
     let (until, hash) = opened.split_first_chunk::<8>()?;
     let until = Millis(i64::from_be_bytes(*until));
     Some((dashboard.hub.registry.key_with(hash.try_into().ok()?)?, until))
@@ -142,7 +142,7 @@ pub(super) fn made(dashboard: &Dashboard, hash: &[u8; 32]) -> Option<String> {
     let until = dashboard.hub.now().0 + LASTS * 1_000;
     let mut plain = until.to_be_bytes().to_vec();
     plain.extend_from_slice(hash);
-    Some(URL_SAFE_NO_PAD.encode(dashboard.hub.keyring().seal(&plain, OWNER)?.0))
+    Some(URL_SAFE_NO_PAD.encode(dashboard.hub.keyring.seal(&plain, OWNER)?.0))
 }
 
 /// Only the owner of the cookie knows it.

@@ -61,7 +61,7 @@ impl Gateway {
         loop {
             tokio::select! {
                 () = self.moved.notified() => self.hub.gateway.observe_circuits().await,
-                () = tokio::time::sleep(SWEEP_EVERY) => self.hub.transport().client().close_idle(),
+                () = tokio::time::sleep(SWEEP_EVERY) => self.hub.transport.client().close_idle(),
             }
         }
     }
@@ -103,7 +103,7 @@ impl Gateway {
         let passage = self.passage(parts, &target);
         let teller = passage
             .as_ref()
-            .map(|passage| passage.teller(self.hub.spans(), parts.method.as_str(), &target.service));
+            .map(|passage| passage.teller(&self.hub.spans, parts.method.as_str(), &target.service));
         match self.held(parts, body, &path, &target, teller, line).await {
             Ok(held) => Ok(answer(held, target, line, &self.moved, passage)),
             Err(refusal) => {
@@ -125,7 +125,7 @@ impl Gateway {
         teller: Option<Arc<dyn AttemptObserver>>,
         line: &ConnectionLimits,
     ) -> Result<Held, Box<GatewayRefusal>> {
-        let (bounds, transport) = (forward::bounds(&parts.headers), self.hub.transport());
+        let (bounds, transport) = (forward::bounds(&parts.headers), &self.hub.transport);
         forward::checked(parts, path)?;
         let mut made = forward::outgoing(parts, body, path, &target.service, transport, line).await?;
         if let Some(teller) = teller {
@@ -147,7 +147,7 @@ impl Gateway {
 
     /// Its place in a trace, if anybody wants to know.
     fn passage(&self, parts: &Parts, target: &GuardedService) -> Option<Box<GatewaySpan>> {
-        let spans = self.hub.spans();
+        let spans = &self.hub.spans;
         if !spans.are_wanted() {
             return None;
         }

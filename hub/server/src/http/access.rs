@@ -230,10 +230,10 @@ pub(super) async fn guard(
     if !is_large {
         return next.run(request).await;
     }
-    if hub.responses().is_full() {
+    if hub.responses.is_full() {
         return super::memory_full().into_response();
     }
-    let _turn = hub.responses().turn().await;
+    let _turn = hub.responses.turn().await;
     next.run(request).await
 }
 

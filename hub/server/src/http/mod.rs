@@ -89,9 +89,9 @@ async fn outermost(State(hub): State<Arc<Server>>, mut request: Request, next: N
 
 /// Answers a request with a complete envelope, and logs what could not be served.
 async fn answered(hub: Arc<Server>, trace: TraceId, request: Request, next: Next) -> Response {
-    let log = watch::RequestLog::new(&request, trace, hub.request_telemetry());
+    let log = watch::RequestLog::new(&request, trace, &hub.request_telemetry);
     let response = completed(next.run(request).await, Some(trace));
-    log.answered(&response, hub.request_telemetry());
+    log.answered(&response, &hub.request_telemetry);
     response
 }
 

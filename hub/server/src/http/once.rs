@@ -52,13 +52,13 @@ pub(super) fn replayed_or<T>(
 
 /// Seals the secret of a new key for whoever repeats the request that made it.
 pub(super) fn sealed_note(hub: &Server, secret: &str, name: &str) -> Option<String> {
-    let SealedSecret(bytes) = hub.keyring().seal(secret.as_bytes(), &owner(name))?;
+    let SealedSecret(bytes) = hub.keyring.seal(secret.as_bytes(), &owner(name))?;
     Some(hex(&bytes))
 }
 
 /// The secret that was sealed for the name; `None` if the key that sealed it is gone.
 pub(super) fn secret_of_note(hub: &Server, note: &str, name: &str) -> Option<String> {
-    String::from_utf8(hub.keyring().unseal(&SealedSecret(bytes_of_hex(note)?), &owner(name))?).ok()
+    String::from_utf8(hub.keyring.unseal(&SealedSecret(bytes_of_hex(note)?), &owner(name))?).ok()
 }
 
 fn owner(name: &str) -> String {

@@ -27,13 +27,13 @@ impl Server {
     /// a few seconds.
     pub async fn tell_of_the_end(&self, cause: &str) {
         let Some(mut incident) = self.alerts.end_of_trust(cause) else { return };
-        let file = self.folder().join(FILE);
+        let file = self.folder.join(FILE);
         let before = read(&file).map(|told| told.at);
         let again = before.is_some_and(|before| self.now().since(before) < QUIET);
         if again || write(&file, &incident, &[]).is_err() {
             return;
         }
-        let channels = ChannelNotifier::new(self.transport().clone(), self.keyring().clone());
+        let channels = ChannelNotifier::new(self.transport.clone(), self.keyring.clone());
         // Who takes longer is not waited for, and may hear of it or not.
         let _ = tokio::time::timeout(SEND_MAX, self.alerts.tell_at_once(&channels, &mut incident)).await;
         let sent = incident.notices.iter().filter(|notice| matches!(notice.state, NoticeState::Sent { .. }));
@@ -44,7 +44,7 @@ impl Server {
 
     /// Goes on with what a process before has told at its end.
     pub(crate) async fn take_over_the_end(&self) {
-        let file = self.folder().join(FILE);
+        let file = self.folder.join(FILE);
         let Some(LastAlert { id, at, summary, channels }) = read(&file) else { return };
         if !channels.is_empty() {
             self.alerts.take_over(id, at, summary, &channels).await;

@@ -78,7 +78,7 @@ fn clean(said: &str, settings: &ChannelSettings<Exposed>) -> String {
 impl Server {
     /// Watches over everything, and tells people, again and again.
     pub async fn alert(&self) {
-        let channels = ChannelNotifier::new(self.transport().clone(), self.keyring().clone());
+        let channels = ChannelNotifier::new(self.transport.clone(), self.keyring.clone());
         let log = || self.log.as_ref().map(Log::counts).unwrap_or_default();
         self.alerts.watch_alerts(&channels, log).await;
     }

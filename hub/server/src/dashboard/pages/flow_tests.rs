@@ -93,7 +93,7 @@ impl Site {
         self.ask(Method::POST, "/api/v1/bridge/events", &event("<script>e1", "nobody.<script>")).await;
         let accepted = self.ask(Method::POST, "/api/v1/bridge/events", &event("e2", "order.created")).await;
         for at in 1..=3 {
-            self.hub.history().look_now(self.hub.metric_store(), seawall_hub_core::domain::time::Millis(at));
+            self.hub.history.look_now(&self.hub.metric_store, seawall_hub_core::domain::time::Millis(at));
         }
         accepted["deliveries"][0].as_str().unwrap().to_owned()
     }

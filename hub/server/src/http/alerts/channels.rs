@@ -30,7 +30,7 @@ impl NamedObject for Channel {
     fn spec(&self, hub: &Server) -> Result<AlertChannelSpec, ApiError> {
         let unreadable =
             || ApiError::new("conflict", "its settings can't be decrypted; set all of them with PUT");
-        let settings = opened(hub.keyring(), self).ok_or_else(unreadable)?;
+        let settings = opened(&hub.keyring, self).ok_or_else(unreadable)?;
         Ok(AlertChannelSpec { name: self.name.as_str().into(), settings: shown(settings) })
     }
 
@@ -39,12 +39,12 @@ impl NamedObject for Channel {
             name: self.name.as_str().into(),
             version: self.version,
             changed_at: Some(self.changed.to_string().into()),
-            settings: opened(hub.keyring(), self).map(shown),
+            settings: opened(&hub.keyring, self).map(shown),
         }
     }
 
     fn read(cx: &RequestContext, mut input: ChannelInput, before: Option<Self>) -> ReadResult<Self> {
-        let before = before.and_then(|channel| opened(cx.hub.keyring(), &channel));
+        let before = before.and_then(|channel| opened(&cx.hub.keyring, &channel));
         let secret = checked(before.as_ref(), &mut input);
         let AlertChannelSpec { name, settings } = input.finish()?;
         let name = slug(&name);
@@ -74,7 +74,7 @@ pub(crate) async fn list(cx: RequestContext) -> ApiResult<Vec<AlertChannel>> {
 /// Handles `POST …/alertChannels/{name}:test`.
 pub(crate) async fn test(cx: RequestContext, target: Target) -> ApiResult<AlertChannelTested> {
     let channel: Channel = find(&cx, &target)?;
-    let channels = ChannelNotifier::new(cx.hub.transport().clone(), cx.hub.keyring().clone());
+    let channels = ChannelNotifier::new(cx.hub.transport.clone(), cx.hub.keyring.clone());
     let tested = cx.hub.alerts.test_channel(&channel.name, &channels).await;
     let ChannelTestResult { message, came, took } = tested.map_err(refused("channel"))?;
     let (sent, said) = (came.is_ok(), came.unwrap_or_else(|error| error));

@@ -39,7 +39,7 @@ pub(crate) async fn webhook(
 ) -> ApiResult<AcceptedEvent> {
     let found = Slug::new(&name).ok().and_then(|name| hub.registry.source(&name));
     let refuse = |why: &str| {
-        hub.request_telemetry().webhook_refused(&name, found.is_some(), why, trace);
+        hub.request_telemetry.webhook_refused(&name, found.is_some(), why, trace);
         ApiError::new("unverified", "the verification of the request failed")
     };
     let source = match &found {

@@ -66,8 +66,8 @@ impl Unfold for ExportCursor {
     /// The next lines.
     async fn next(mut self) -> Result<Option<(Bytes, ExportCursor)>, StoreError> {
         // The order matters: an export that has a turn does not wait for memory.
-        let held = self.hub.responses().take(CHUNK_RESERVE_BYTES).await;
-        let _turn = self.hub.responses().turn().await;
+        let held = self.hub.responses.take(CHUNK_RESERVE_BYTES).await;
+        let _turn = self.hub.responses.turn().await;
         let mut lines = Vec::new();
         while lines.len() < CHUNK_BYTES && self.left > 0 {
             let Some(id) = self.ids.pop_front() else {

@@ -43,14 +43,14 @@ pub(crate) async fn call(
     let service = service.ok_or_else(|| ApiError::missing("service"))?;
     let (request, input) = read(Input::create(&body)?)?;
     // Before anything is sent: what nobody could hold is not asked for.
-    let room = Some(cx.hub.responses()).filter(|memory| !memory.is_full());
+    let room = Some(&cx.hub.responses).filter(|memory| !memory.is_full());
     let room = room.and_then(|memory| memory.try_take(ROOM_BYTES)).ok_or_else(memory_full)?;
     // Whoever calls has a deadline of its own, perhaps; the nearer one holds.
     let asked = input.timeout_ms.map(Duration::from_millis).into_iter().chain(time_left(&headers)).min();
     let said = trace_of(&headers);
     let route = ("POST", "/api/v1/gateway/services/{name}:call");
     let own = || cx.trace.unwrap_or_else(crate::http::fresh_trace);
-    let passage = cx.hub.spans().passage(said.as_deref(), own, route, service.as_str());
+    let passage = cx.hub.spans.passage(said.as_deref(), own, route, service.as_str());
     let call = GatewayCall {
         service: service.clone(),
         request,

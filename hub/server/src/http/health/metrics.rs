@@ -26,16 +26,16 @@ const KEPT_FOR: Duration = Duration::from_secs(1);
 
 /// Reads the numbers as they are now.
 async fn read<T>(hub: &Server, read: impl FnOnce(&MetricStore) -> T) -> T {
-    let _one_after_the_other = hub.metric_store().lock_gauges().await;
-    let numbers = hub.metric_store();
+    let _one_after_the_other = hub.metric_store.lock_gauges().await;
+    let numbers = &hub.metric_store;
     numbers.clear_gauges();
     hub.ops.record_gauges().await;
-    metrics::gauge!(metric_names::RESPONSE_MEMORY).set(hub.responses().taken() as f64);
+    metrics::gauge!(metric_names::RESPONSE_MEMORY).set(hub.responses.taken() as f64);
     read(numbers)
 }
 
 pub(crate) async fn prometheus(State(hub): State<Arc<Server>>) -> Response {
-    let kept = hub.metrics_text().lock().await;
+    let kept = hub.metrics_text.lock().await;
     let now = hub.clock().now();
     let known = kept.as_ref().filter(|(at, _)| now.since(*at) < KEPT_FOR).map(|(_, text)| text.clone());
     let text = match known {

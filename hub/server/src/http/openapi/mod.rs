@@ -1,8 +1,7 @@
 //! The description of the API: OpenAPI 3.1, and a page to read it and to try it.
 //!
-//! Why written as data beside the handlers, and not derived from types? The handlers read JSON field by field, to say all that
-//! is wrong at once, and the fastest of them write it by hand. So nothing is derived; instead tests hold the hub against the
-//! description: every route is in it, every answer fits it and has no field more, every code of an error is listed.
+//! The schemas are derived from the wire types, and the routes are rows of the table that the router is made of. Tests hold the hub
+//! against the description: every route is in it, every answer fits it and has no field more, every code of an error is listed.
 
 pub(super) mod components;
 mod document;

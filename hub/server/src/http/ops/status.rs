@@ -71,7 +71,7 @@ impl ServiceStatus {
 
     fn view(&self, hub: &Server) -> wire::ServiceStatus {
         let ServiceStatus { service, circuit, waiting, in_flight, wait, kept } = self;
-        let points = hub.history().points(Some(service.name.as_str()), HistoryRange::Minutes);
+        let points = hub.history.points(Some(service.name.as_str()), HistoryRange::Minutes);
         wire::ServiceStatus {
             name: service.name.as_str().into(),
             address: service.address.clone(),
@@ -114,13 +114,13 @@ pub(crate) async fn overview(cx: RequestContext) -> ApiResult<Overview> {
     }
     // A key that is for some services sees what these have gone through, and no more.
     let points = if cx.caller.sees_all() {
-        cx.hub.history().points(None, HistoryRange::Minutes)
+        cx.hub.history.points(None, HistoryRange::Minutes)
     } else {
         together(&cx.hub, &all)
     };
     let events = cx.caller.sees_all().then(|| EventTotals {
         per_second: per_second(points.last().and_then(|point| point.events)),
-        total: cx.hub.metric_store().events_accepted(),
+        total: cx.hub.metric_store.events_accepted(),
     });
     let due = rows.iter().filter_map(|row| row.kept.due_since).min();
     let dead = rows.iter().filter(|row| row.kept.dead_letters > 0).map(|row| ServiceDeadLetters {
@@ -129,7 +129,7 @@ pub(crate) async fn overview(cx: RequestContext) -> ApiResult<Overview> {
     });
     let last = points.last();
     Ok(ApiReply::new(Overview {
-        since: cx.hub.history().began().to_string().into(),
+        since: cx.hub.history.began().to_string().into(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         public_url: Some(cx.hub.alerts.public_url()).filter(|url| !url.is_empty()),
         keeps: keeps(&cx.hub),
@@ -167,7 +167,7 @@ fn keeps(hub: &Server) -> wire::Retention {
 fn together(hub: &Server, rows: &[&ServiceStatus]) -> Vec<Point> {
     let mut sum: Vec<Point> = Vec::new();
     for row in rows {
-        let points = hub.history().points(Some(row.service.name.as_str()), HistoryRange::Minutes);
+        let points = hub.history.points(Some(row.service.name.as_str()), HistoryRange::Minutes);
         if sum.is_empty() {
             sum = points;
             continue;
@@ -223,10 +223,10 @@ pub(crate) async fn history(
     let points = match &query.service.as_ref().map(slug) {
         None => {
             check_services(&cx.caller)?;
-            cx.hub.history().points(None, span)
+            cx.hub.history.points(None, span)
         }
         Some(name) if cx.caller.sees(name) && cx.hub.registry.service(name).is_some() => {
-            cx.hub.history().points(Some(name.as_str()), span)
+            cx.hub.history.points(Some(name.as_str()), span)
         }
         Some(_) => return Err(ApiError::missing("service")),
     };

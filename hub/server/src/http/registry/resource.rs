@@ -180,7 +180,7 @@ async fn put<R: NamedObject>(
     once: Option<ChangeKey>,
 ) -> ApiResult<R::View> {
     let input = input?;
-    let _sealing = cx.hub.keyring().sealing().await;
+    let _sealing = cx.hub.keyring.sealing().await;
     let name = input.get::<String>("name").and_then(|name| Slug::new(&name).ok());
     let before = name.and_then(|name| R::named(&cx.hub, &name));
     let is_new = before.is_none();

@@ -80,7 +80,7 @@ type ServiceInput = ResourceInput<domain::service::Service>;
 /// Seals what must not be read in the store.
 pub(crate) fn sealed(hub: &Server, secret: &impl Serialize, owner: &str) -> Result<SealedSecret, ApiError> {
     let bytes = serde_json::to_vec(secret).unwrap_or_default();
-    let sealed = hub.keyring().seal(&bytes, owner);
+    let sealed = hub.keyring.seal(&bytes, owner);
     sealed.ok_or_else(|| ApiError::new("seal", "the secret could not be encrypted and was not stored"))
 }
 
@@ -177,7 +177,7 @@ fn origin(address: &str) -> &str {
 
 fn shown_auth(hub: &Server, service: &domain::service::Service) -> Option<Auth<WriteOnly>> {
     let sealed = service.auth.as_ref()?;
-    let opened = hub.keyring().unseal(sealed, service.name.as_str());
+    let opened = hub.keyring.unseal(sealed, service.name.as_str());
     let auth = opened.and_then(|bytes| credentials::from_bytes(&bytes));
     Some(auth.map_or(Auth::Unreadable, Auth::hidden))
 }
@@ -224,7 +224,7 @@ pub(crate) async fn resume(cx: RequestContext, target: Target) -> ApiResult<Serv
 
 async fn set_paused(cx: &RequestContext, target: &Target, paused: bool) -> ApiResult<Service> {
     let domain::service::Service { name, .. } = find(cx, target)?;
-    let _sealing = cx.hub.keyring().sealing().await;
+    let _sealing = cx.hub.keyring.sealing().await;
     changed(cx, cx.hub.registry.pause_service(cx, &name, paused).await).await
 }
 

@@ -161,7 +161,7 @@ fn spec(hub: &Server, source: &domain::source::Source) -> SourceSpec {
 
 /// The verification of a source in clear text; `None` if it can't be decrypted.
 pub(crate) fn opened(hub: &Server, source: &domain::source::Source) -> Option<Verify<Exposed>> {
-    let opened = hub.keyring().unseal(&source.proof, &rotate::source(&source.name))?;
+    let opened = hub.keyring.unseal(&source.proof, &rotate::source(&source.name))?;
     serde_json::from_slice(&opened).ok()
 }
 

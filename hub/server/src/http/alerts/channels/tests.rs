@@ -20,7 +20,7 @@ async fn ask(api: &mut Api, method: Method, body: Value) -> (u16, Value) {
 
 fn stored(api: &Api) -> ChannelSettings<Exposed> {
     let channel = api.hub.alerts.channel(&Slug::new("duty").unwrap()).unwrap();
-    opened(api.hub.keyring(), &channel).unwrap()
+    opened(&api.hub.keyring, &channel).unwrap()
 }
 
 fn webhook(url: &str, secret: Option<&str>) -> ChannelSettings<Exposed> {
