@@ -30,7 +30,7 @@ pub(super) async fn groups(mut page: PageContext) -> PageResult {
     let what = context! {
         groups => view(&groups), wrong, services => page.view_if(SERVICES).await, state,
         operations => page.view_if(&format!("{OPERATIONS}?page_size=5")).await,
-        service => page.query.get("service"), more => page.query.with("/deadLetters", |name| name != "page_token"),
+        service => page.query.get("service"), further => page.query.get("page_token").is_some(), more => page.query.with("/deadLetters", |name| name != "page_token"),
     };
     page.page("groups.html", what).await
 }

@@ -102,6 +102,21 @@ async fn ui_2_alerts_and_settings_are_shown_and_texts_stay_texts() {
     );
 }
 
+/// UI-1: the counts of the menu are shared for a moment, but a change on the pages is counted at once.
+#[tokio::test]
+async fn ui_1_the_menu_counts_a_change_on_the_pages_at_once() {
+    let mut site = filled().await;
+    let cookie = site.login(ADMIN).await;
+    let (_, before) = site.page(&cookie, "/rules").await;
+    assert!(before.contains("title=\"1 open\""), "{before}");
+    let told = [Slug::new("duty").unwrap()];
+    site.hub.alerts.take_over("inc_2".into(), Millis(2_000), "another".into(), &told).await;
+    let fields = "_path=/api/v1/ops/alerts/inc_1:acknowledge&_to=/alerts&_done=Acknowledged.";
+    assert_eq!(site.act(&cookie, fields).await.0, 303);
+    let (_, after) = site.page(&cookie, "/rules").await;
+    assert!(after.contains("title=\"2 open\""), "{after}");
+}
+
 /// UI-3, SEC-1: whoever may only read sees no action, no key and no entry of the audit log; whoever may operate acknowledges
 /// and tests, and changes nothing.
 #[tokio::test]

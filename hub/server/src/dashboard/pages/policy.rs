@@ -18,6 +18,7 @@ type PolicyField = (&'static str, &'static str, bool, &'static str, &'static str
 
 const PRESETS: [&str; 3] = ["high-traffic", "development", "critical"];
 
+#[rustfmt::skip]
 const GROUPS: [PolicyGroup; 5] = [
     PolicyGroup {
         title: "Timeouts",
@@ -31,13 +32,7 @@ const GROUPS: [PolicyGroup; 5] = [
         title: "Circuit",
         about: "When the hub stops calling the service. Set either consecutive failures or a failure rate.",
         fields: &[
-            (
-                "breaker.consecutive_failures",
-                "Consecutive failures",
-                true,
-                "5",
-                "the circuit opens after this many",
-            ),
+            ("breaker.consecutive_failures", "Consecutive failures", true, "5", "the circuit opens after this many"),
             ("breaker.failure_rate", "Failure rate", false, "50%", "alternative, over a window"),
             ("breaker.over_calls", "Window (calls)", true, "100", "for the failure rate"),
             ("breaker.minimum_calls", "Minimum calls", true, "20", "before the failure rate applies"),
@@ -49,13 +44,7 @@ const GROUPS: [PolicyGroup; 5] = [
         about: "For gateway calls. Deliveries are retried by the schedule of their rule.",
         fields: &[
             ("retry.max_attempts", "Maximum attempts", true, "3", "including the first"),
-            (
-                "retry.backoff.base",
-                "Initial back-off",
-                false,
-                "1s",
-                "doubles after each attempt, with jitter",
-            ),
+            ("retry.backoff.base", "Initial back-off", false, "1s", "doubles after each attempt, with jitter"),
             ("retry.backoff.cap", "Maximum back-off", false, "60s", ""),
         ],
     },
