@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 use seawall::task::shutdown::{Shutdown, ShutdownReport, Signals};
 use seawall::{Clock, Tick};
 use seawall_hub_server::demo::{self, DemoOptions};
@@ -19,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tracing::Level;
 
+use crate::input::whole;
 use crate::lifecycle::run_until_stopped;
 use crate::serve::FLUSH_MAX;
 use crate::settings::level;
@@ -31,11 +31,11 @@ pub(crate) struct Demo {
     listen: Option<SocketAddr>,
 
     /// Events per second, at most 200.
-    #[arg(long, default_value_t = 15, value_parser = RangedU64ValueParser::<u32>::new().range(1..=200))]
+    #[arg(long, default_value_t = 15, value_parser = whole::<u32>(1..=200))]
     rate: u32,
 
     /// Speed factor of the scripted outage, at most 20.
-    #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<u32>::new().range(1..=20))]
+    #[arg(long, default_value_t = 1, value_parser = whole::<u32>(1..=20))]
     pace: u32,
 
     /// Run without the scripted outage: services fail only when you break them.

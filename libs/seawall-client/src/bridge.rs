@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::call::ApiCall;
 use crate::client::Client;
-use crate::json::{JsonBody, RawJson};
+use crate::json::JsonBody;
 use crate::path::at;
 
 const EVENTS: &str = "/api/v1/bridge/events";
@@ -45,11 +45,6 @@ impl<'c> EventsApi<'c> {
     pub fn send<D: Serialize>(self, event: &EventInput<D>) -> ApiCall<AcceptedEvent> {
         let call = ApiCall::post(self.0, EVENTS).json(event);
         if event.id.is_some() { call.idempotent() } else { call.keyed() }
-    }
-
-    /// Sends an event as a text. It is sent again only with an [idempotency key](ApiCall::idempotency_key).
-    pub fn send_json(self, event: RawJson) -> ApiCall<AcceptedEvent> {
-        ApiCall::post(self.0, EVENTS).json(JsonBody::<EventInput>::from(event))
     }
 
     /// Sends events in one write. Each has its own result; each needs an id, by which the hub recognises it if the batch is sent

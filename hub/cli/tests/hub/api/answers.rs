@@ -1,5 +1,6 @@
 //! Answers: one envelope for everything, and the key that opens the API.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
 
@@ -131,4 +132,23 @@ fn sec_1_the_admin_key_is_printed_once_and_kept() {
         let bytes = std::fs::read(file.path()).unwrap();
         assert!(!bytes.windows(printed.len()).any(|part| part == printed.as_bytes()), "{:?}", file.path());
     }
+}
+
+/// HUB-10: a hub says where to log in. The link has the key in it at the first start only, when the key is printed.
+#[test]
+fn hub_10_a_hub_prints_where_to_log_in() {
+    let folder = TempDir::new().unwrap();
+    let link = || {
+        let mut command = Hub::command(Path::new(SEAWALL), folder.path());
+        let mut process = command.env_remove("SEAWALL_ADMIN_KEY").spawn().unwrap();
+        let said = BufReader::new(process.stdout.take().unwrap());
+        let line = said.lines().map_while(Result::ok).find(|line| line.contains("log in: "));
+        process.kill().unwrap();
+        process.wait().unwrap();
+        line.unwrap()
+    };
+    let first = link();
+    assert!(first.contains("/login#"), "{first}");
+    let second = link();
+    assert!(second.contains("/login, with the admin key") && !second.contains("#"), "{second}");
 }

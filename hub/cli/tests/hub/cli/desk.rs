@@ -109,7 +109,7 @@ fn hub_10_dead_letters_are_filtered_by_everything() {
     until("its words are known", || scene.ids(&["--search", "currency"]).len() == 3);
     scene.dlq(&["list", "--since", "yesterday"]).wrong(2, &["a duration ago such as `2h`"]);
     scene.dlq(&["list", "--since", "2026-13-01"]).wrong(1, &["since: ", "must be a time"]);
-    scene.dlq(&["list", "--status", "7"]).wrong(2, &["100..=999"]);
+    scene.dlq(&["list", "--status", "7"]).wrong(2, &["from 100 to 999"]);
     scene.dlq(&["list", "--group", "x"]).wrong(1, &["group: must be a fingerprint such as `grp_"]);
 }
 
@@ -227,7 +227,7 @@ fn hub_10_a_wrong_choice_is_told_what_to_choose() {
         scene.dlq(&[verb, "--status", "500", "--yes"]).wrong(1, &["nothing to ", "`seawall dlq list`"]);
     }
     scene.dlq(&["unpark", &dead[0], &dead[1], "--yes"]).wrong(1, &["none of 2 dead letters", "dlq show ID"]);
-    scene.dlq(&["replay", "--all", "--rate", "0"]).wrong(2, &["--rate", "1..=10000"]);
+    scene.dlq(&["replay", "--all", "--rate", "0"]).wrong(2, &["--rate", "from 1 to 10000"]);
     scene.dlq(&["replay", "--all", "--canary", "1,0"]).wrong(2, &["--canary"]);
     scene.dlq(&["replay", "--all", "--canary", "1", "--no-canary"]).wrong(2, &["cannot be used with"]);
     scene.dlq(&["replay", "--all", "--follow", "--detach"]).wrong(2, &["cannot be used with"]);
