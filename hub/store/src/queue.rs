@@ -265,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    /// HUB-9: what is old goes when nobody waits; if somebody always does, once in so many commits, and one unit at a time.
+    /// HUB-9: the last lane is served when the others are empty, and else once in a number of commits, one unit at a time.
     #[test]
     fn hub_9_retention_waits_for_all_others_but_not_for_ever() {
         let queue = WriteQueue::new();

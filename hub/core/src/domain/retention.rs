@@ -47,9 +47,9 @@ impl Retention {
     /// Computes the limits at a time.
     #[must_use]
     pub fn limits(&self, now: Millis) -> Limits {
-        let before = |kept: Option<Duration>| {
-            let kept = kept.map(|kept| i64::try_from(kept.as_millis()).unwrap_or(i64::MAX));
-            Millis(kept.map_or(i64::MIN, |kept| now.0.saturating_sub(kept)))
+        let before = |stored: Option<Duration>| {
+            let stored = stored.map(|stored| i64::try_from(stored.as_millis()).unwrap_or(i64::MAX));
+            Millis(stored.map_or(i64::MIN, |stored| now.0.saturating_sub(stored)))
         };
         Limits {
             now,

@@ -26,7 +26,7 @@ pub trait AlertReads: Send + Sync + 'static {
     fn dead_since(
         &self,
         since: Millis,
-        most: u32,
+        limit: u32,
     ) -> impl Future<Output = Result<Vec<(Slug, u32)>, StoreError>> + Send;
 }
 

@@ -97,7 +97,7 @@ pub trait DeadLetterReads: Send + Sync + 'static {
     fn count_letters(
         &self,
         filter: LetterFilter,
-        most: u64,
+        limit: u64,
     ) -> impl Future<Output = Result<MatchCount, StoreError>> + Send;
 
     /// Returns dead letters behind a position, the oldest first, for a bulk operation. They carry their events and requests,
@@ -106,7 +106,7 @@ pub trait DeadLetterReads: Send + Sync + 'static {
         &self,
         filter: LetterFilter,
         behind: u64,
-        most: usize,
+        limit: usize,
     ) -> impl Future<Output = Result<DeadLetterBatch, StoreError>> + Send;
 
     /// Returns the first replay of an operation that failed at least once, among those of dead letters up to a position.

@@ -45,15 +45,15 @@ pub trait EventReads: Send + Sync + 'static {
     /// Counts the deliveries to a service that have not ended or wait for a rule, at most up to `most`.
     fn pending(
         &self,
-        whose: DeliverySelector,
-        most: u32,
+        selector: DeliverySelector,
+        limit: u32,
     ) -> impl Future<Output = Result<u32, StoreError>> + Send;
 
     /// Counts the backlog of these services, at most up to `most` of each kind, so that it never takes long.
     fn backlog_counts(
         &self,
         services: Vec<Slug>,
-        most: u32,
+        limit: u32,
     ) -> impl Future<Output = Result<BacklogCounts, StoreError>> + Send;
 }
 

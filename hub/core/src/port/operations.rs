@@ -50,7 +50,7 @@ pub enum Annotation {
         note: Option<String>,
     },
     /// A new state of a group.
-    Stands {
+    GroupState {
         /// The group to change.
         fingerprint: Fingerprint,
         /// The new state of the group.
@@ -65,7 +65,7 @@ pub struct OperationStep {
     /// The operation that the batch belongs to.
     pub operation: OperationId,
     /// The items of the batch.
-    pub doings: Vec<BulkItem>,
+    pub items: Vec<BulkItem>,
     /// The number of dead letters that were skipped.
     pub skipped: u64,
     /// The reason for one of the skipped dead letters.

@@ -24,7 +24,7 @@ pub trait RegistryReads: Send + Sync + 'static {
     fn circuit_history(
         &self,
         service: &Slug,
-        most: usize,
+        limit: usize,
     ) -> impl Future<Output = Result<Vec<Circuit>, StoreError>> + Send;
 
     /// Lists the entries of the audit log.

@@ -1,13 +1,13 @@
 //! The port to the database.
 //!
 //! # Units of work
-//! Whoever changes something puts together a [`UnitOfWork`]: a list of changes that become true together or not at all. Services
+//! A change is a [`UnitOfWork`]: a list of changes that are committed together or not at all. Services
 //! make units, the store commits them, and never begins one by itself. Units that wait at the same time share one commit,
 //! and so one wait for the disk; each still succeeds or fails alone.
 //!
 //! # Epochs
 //! A store counts how often it was opened: that is the [epoch](UnitStore::epoch) of the process. A claim belongs to the epoch
-//! under which it was made, and whoever settles or returns a delivery names that epoch. A store that has given the delivery to
+//! under which it was made, and a settlement or a return names that epoch. A store that has given the delivery to
 //! another epoch meanwhile refuses, so that a late outcome never counts for the claim of somebody else.
 
 pub use crate::domain::dead_letter::LetterAction;

@@ -109,14 +109,14 @@ pub enum Change {
     /// Adds dead letters to the full-text index; [`CommitResult::touched`] has their number.
     Index {
         /// The maximum number of dead letters.
-        most: u32,
+        limit: u32,
     },
     /// Dead-letters deliveries that have not ended; [`CommitResult::touched`] has their number.
     DeadLetterAll {
         /// The deliveries to dead-letter.
-        whose: DeliverySelector,
+        selector: DeliverySelector,
         /// The maximum number of deliveries.
-        most: u32,
+        limit: u32,
         /// The time of the change.
         at: Millis,
     },
@@ -125,7 +125,7 @@ pub enum Change {
         /// The rule that was enabled.
         rule: Slug,
         /// The maximum number of deliveries.
-        most: u32,
+        limit: u32,
     },
     /// Encrypts a secret with another key, if it was not changed meanwhile; [`CommitResult::touched`] says whether that is so.
     Reseal(SecretRotation),
@@ -179,26 +179,26 @@ pub enum PruneTarget {
         /// The time before which entries are deleted.
         before: Millis,
         /// The maximum number of entries.
-        most: u32,
+        limit: u32,
     },
     /// Resolved incidents without pending notices, the oldest first.
     Incidents {
         /// The time before which the incident was resolved.
         before: Millis,
         /// The maximum number of incidents.
-        most: u32,
+        limit: u32,
     },
     /// Expired idempotency keys.
     Keys {
         /// The current time.
         now: Millis,
         /// The maximum number of keys.
-        most: u32,
+        limit: u32,
     },
     /// Free pages of the database file that it will not need again soon.
     Room {
         /// The maximum number of pages.
-        most: u32,
+        limit: u32,
     },
 }
 

@@ -70,13 +70,17 @@ pub(super) fn audit(change: &Change, cx: &Context) -> Option<AuditEntry> {
         Change::Move(LetterMove { dead, to, .. }) => named(letter_action(*to), dead),
         Change::Note(Annotation::Letter { dead, .. }) => named("deadLetter.note", dead),
         Change::Note(Annotation::Group { fingerprint, .. }) => named("deadLetterGroup.note", fingerprint),
-        Change::Note(Annotation::Stands { fingerprint, state }) => named(group_action(*state), fingerprint),
+        Change::Note(Annotation::GroupState { fingerprint, state }) => {
+            named(group_action(*state), fingerprint)
+        }
         Change::StartOperation(operation) => named("deadLetters.begin", &operation.task.word()),
         Change::TransitionOperation(OperationTransition { operation, to, .. }) => {
             named(operation_action(*to), operation)
         }
-        Change::DeadLetterAll { whose: DeliverySelector::Service(name), .. } => named("service.bury", name),
-        Change::DeadLetterAll { whose: DeliverySelector::HeldBy(name), .. } => named("rule.bury", name),
+        Change::DeadLetterAll { selector: DeliverySelector::Service(name), .. } => {
+            named("service.bury", name)
+        }
+        Change::DeadLetterAll { selector: DeliverySelector::HeldBy(name), .. } => named("rule.bury", name),
         // What the hub does by itself, what a change above has caused, and entries themselves.
         Change::PutCircuit { cause: CircuitCause::Breaker, .. }
         | Change::PutIncident(_)

@@ -38,9 +38,9 @@ async fn state(store: &impl Store, id: DeliveryId) -> LetterState {
 
 /// All words are in the index.
 async fn index(store: &impl Store) {
-    while store.commit(WritePriority::Retention, unit([Change::Index { most: 7 }])).await.unwrap().touched > 0
-    {
-    }
+    while store.commit(WritePriority::Retention, unit([Change::Index { limit: 7 }])).await.unwrap().touched
+        > 0
+    {}
 }
 
 fn counts(pairs: &[(LetterState, u64)]) -> LetterCounts {

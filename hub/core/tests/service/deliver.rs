@@ -141,8 +141,8 @@ async fn hub_5_what_is_accepted_is_delivered_once<F: Timed>() {
             let different: BTreeSet<DeliveryId> = got.iter().map(|got| got.delivery).collect();
             assert_eq!((different.len(), got.len()), (300, 300), "each once");
             assert!(got.iter().all(|got| got.request.target == "/hook"));
-            let most = got.iter().map(|got| got.at_once).max().unwrap();
-            assert!((2..=20).contains(&most), "{most} at once");
+            let limit = got.iter().map(|got| got.at_once).max().unwrap();
+            assert!((2..=20).contains(&limit), "{limit} at once");
             let (_, attempts) = scene.store.delivery(ids[0]).await.unwrap().unwrap();
             let answer = attempts[0].answer.as_ref().unwrap();
             assert_eq!((attempts.len(), answer.status, &*answer.body), (1, 200, &b"{}"[..]));

@@ -106,8 +106,8 @@ async fn hub_5_a_peer_that_refuses_does_not_hold_up_the_ramp<F: Timed>() {
             scene.until_all(&ids, DeliveryState::DeadLettered).await;
         })
         .await;
-    let most = scene.peer.got().iter().map(|got| got.at_once).max();
-    assert!(most > Some(8), "{most:?} at once");
+    let limit = scene.peer.got().iter().map(|got| got.at_once).max();
+    assert!(limit > Some(8), "{limit:?} at once");
 }
 
 /// HUB-5: also if nothing has knocked while the circuit was open, so that nobody has noticed.

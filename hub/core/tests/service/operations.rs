@@ -31,7 +31,7 @@ on_all_stores!(
 
 fn replay(rate: u32, canary: &[u32]) -> BulkRequest {
     let task = BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate, canary: canary.to_vec() });
-    BulkRequest { task, filter: LetterFilter::default(), most: None, key: None }
+    BulkRequest { task, filter: LetterFilter::default(), limit: None, key: None }
 }
 
 /// Makes dead letters, the oldest first.
@@ -295,7 +295,7 @@ async fn hub_6_two_replays_of_the_same_send_each_once<F: Timed>() {
 
             let more = dead_letters_named(&scene, "more", 10).await;
             scene.peer.feel(says(422));
-            let few = BulkRequest { most: Some(4), ..replay(500, &[]) };
+            let few = BulkRequest { limit: Some(4), ..replay(500, &[]) };
             let few = scene.hub.dead_letters.start_operation(&scene.cx(), &few).await.unwrap();
             let done = scene.until_operation(few.id, |operation| operation.run == OperationState::Done).await;
             assert_eq!((done.total, done.progress.begun, done.progress.failed), (4, 4, 4));
@@ -351,7 +351,7 @@ async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves<F: Timed>() {
             let task =
                 BulkAction::Replay(ReplayPlan { mode: ReplayMode::Render, rate: 1_000, canary: vec![] });
             let filter = LetterFilter { ids: all[..5].to_vec(), ..LetterFilter::default() };
-            let work = BulkRequest { task, filter, most: None, key: None };
+            let work = BulkRequest { task, filter, limit: None, key: None };
             let done = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
             let done = scene.until_operation(done.id, |operation| operation.run.has_ended()).await;
             assert_eq!((done.progress.begun, done.progress.skipped), (0, 5));
@@ -359,8 +359,8 @@ async fn hub_6_what_cannot_be_made_is_skipped_and_other_work_moves<F: Timed>() {
             assert!(done.failed_delivery.is_some_and(|id| all[..5].contains(&id)), "{done:?}");
 
             let do_all = async |task: BulkAction| {
-                let (filter, most, key) = (LetterFilter::default(), None, None);
-                let work = BulkRequest { task, filter, most, key };
+                let (filter, limit, key) = (LetterFilter::default(), None, None);
+                let work = BulkRequest { task, filter, limit, key };
                 let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
                 let done =
                     scene.until_operation(begun.id, |operation| operation.run == OperationState::Done).await;
@@ -466,7 +466,7 @@ async fn hub_9_work_that_ended_long_ago_is_pruned<F: Timed>() {
                 let park = BulkRequest {
                     task: BulkAction::Park,
                     filter: LetterFilter::default(),
-                    most: None,
+                    limit: None,
                     key: None,
                 };
                 let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &park).await.unwrap();

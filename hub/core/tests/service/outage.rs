@@ -298,7 +298,7 @@ async fn prm_1_a_bulk_operation_waits_for_a_store_that_is_unavailable() {
             let request = BulkRequest {
                 task: BulkAction::Replay(plan),
                 filter: LetterFilter::default(),
-                most: None,
+                limit: None,
                 key: None,
             };
             let work = hub.hub.dead_letters.start_operation(&hub.cx(), &request).await.unwrap();

@@ -214,16 +214,16 @@ async fn hub_6_a_replay_names_the_services_that_it_waits_for<F: Timed>() {
             for service in ["billing", "mail"] {
                 scene.hub.registry.pause_service(&scene.cx(), &slug(service), true).await.unwrap();
             }
-            for (most, expected) in [
+            for (limit, expected) in [
                 (Some(2), "`billing`, `mail` are paused or their circuits are not closed"),
                 (Some(1), "` is paused or its circuit is not closed"),
                 (None, "`billing`, `mail` are paused or their circuits are not closed"),
             ] {
                 let task =
                     BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate: 10_000, canary: vec![] });
-                let work = BulkRequest { task, filter: LetterFilter::default(), most, key: None };
+                let work = BulkRequest { task, filter: LetterFilter::default(), limit, key: None };
                 let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
-                let all = most.unwrap_or(16);
+                let all = limit.unwrap_or(16);
                 let has_begun = |operation: &Operation| operation.progress.begun >= all;
                 let operation = scene.until_operation(begun.id, has_begun).await;
                 let waits_for = scene.hub.dead_letters.describe_wait(&operation).await.unwrap().unwrap();
@@ -258,7 +258,7 @@ async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away<F: Time
             scene.hub.registry.pause_service(&scene.cx(), &slug("idle"), true).await.unwrap();
             let task =
                 BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate: 10_000, canary: vec![] });
-            let work = BulkRequest { task, filter: LetterFilter::default(), most: None, key: None };
+            let work = BulkRequest { task, filter: LetterFilter::default(), limit: None, key: None };
             let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
             assert_eq!(begun.total, 120);
             let halfway =

@@ -109,7 +109,7 @@ impl<T: Fn(String)> DemoScenario<'_, T> {
         tokio::time::sleep(SETTLES).await;
         let plan = ReplayPlan { mode: ReplayMode::Render, rate: RATE, canary: CANARY.to_vec() };
         let filter = LetterFilter { group: Some(group.fingerprint), ..LetterFilter::default() };
-        let work = BulkRequest { task: BulkAction::Replay(plan), filter, most: None, key: None };
+        let work = BulkRequest { task: BulkAction::Replay(plan), filter, limit: None, key: None };
         let author = Slug::new("demo").map_or(Author::Hub, Author::Key);
         let reason = Some("crm knows the tier platinum now".into());
         let cx = Context { author, reason, trace: None, now: self.hub.now() };

@@ -136,16 +136,16 @@ impl<'t> MemoryApplier<'t> {
             Change::Note(note) => self.note(note),
             Change::TransitionOperation(transition) => self.transition(transition),
             Change::AdvanceOperation(step) => self.advance(step),
-            Change::Index { most } => {
-                self.index(*most);
+            Change::Index { limit } => {
+                self.index(*limit);
                 Ok(())
             }
-            Change::DeadLetterAll { whose, most, at } => {
-                self.dead_letter_all(whose, *most, *at);
+            Change::DeadLetterAll { selector, limit, at } => {
+                self.dead_letter_all(selector, *limit, *at);
                 Ok(())
             }
-            Change::ReleaseHeld { rule, most } => {
-                self.release_held(rule, *most);
+            Change::ReleaseHeld { rule, limit } => {
+                self.release_held(rule, *limit);
                 Ok(())
             }
             Change::Prune(target) => {

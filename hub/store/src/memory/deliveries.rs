@@ -184,9 +184,9 @@ impl MemoryApplier<'_> {
         }
     }
 
-    pub(super) fn dead_letter_all(&mut self, whose: &DeliverySelector, most: u32, at: Millis) {
-        let mut numbers = self.tables.deliveries.keys_of(|_, row| is_selected(row, whose));
-        numbers.truncate(most as usize);
+    pub(super) fn dead_letter_all(&mut self, selector: &DeliverySelector, limit: u32, at: Millis) {
+        let mut numbers = self.tables.deliveries.keys_of(|_, row| is_selected(row, selector));
+        numbers.truncate(limit as usize);
         for number in &numbers {
             self.change_facts(*number, |facts| facts.dead_lettered(at));
             let failures = self.tables.deliveries.get(number).map_or(0, |row| row.facts.progress.failures);
@@ -200,10 +200,10 @@ impl MemoryApplier<'_> {
     }
 
     /// Releases the held deliveries of a rule. Of each order only the first is released, and none where a replay is in progress.
-    pub(super) fn release_held(&mut self, rule: &Slug, most: u32) {
+    pub(super) fn release_held(&mut self, rule: &Slug, limit: u32) {
         let held = |_: &u64, row: &DeliveryRow| row.rule.0 == *rule && row.facts.state == StoredState::Held;
         let all = self.tables.deliveries.keys_of(held);
-        let released = &all[..all.len().min(most as usize)];
+        let released = &all[..all.len().min(limit as usize)];
         for number in released {
             self.change_facts(*number, DeliveryFacts::released);
         }
@@ -255,8 +255,8 @@ fn delivered_attempt(attempt: &Attempt) -> Attempt {
     }
 }
 
-pub(super) fn is_selected(row: &DeliveryRow, whose: &DeliverySelector) -> bool {
-    match whose {
+pub(super) fn is_selected(row: &DeliveryRow, selector: &DeliverySelector) -> bool {
+    match selector {
         DeliverySelector::Service(service) => row.service == *service && row.facts.state.is_pending(),
         DeliverySelector::HeldBy(rule) => row.rule.0 == *rule && row.facts.state == StoredState::Held,
     }

@@ -129,27 +129,27 @@ impl DeadLetterReads for MemoryStore {
         Ok(DeadLetterPage { page, unindexed: tables.unindexed(&filter) })
     }
 
-    async fn count_letters(&self, filter: LetterFilter, most: u64) -> Result<MatchCount, StoreError> {
+    async fn count_letters(&self, filter: LetterFilter, limit: u64) -> Result<MatchCount, StoreError> {
         let tables = self.tables();
-        let count = (tables.matching(&filter).len() as u64).min(most);
-        Ok(MatchCount { count, all: count < most, unindexed: tables.unindexed(&filter) })
+        let count = (tables.matching(&filter).len() as u64).min(limit);
+        Ok(MatchCount { count, all: count < limit, unindexed: tables.unindexed(&filter) })
     }
 
     async fn letters_behind(
         &self,
         filter: LetterFilter,
         behind: u64,
-        most: usize,
+        limit: usize,
     ) -> Result<DeadLetterBatch, StoreError> {
         let tables = self.tables();
         let numbers: Vec<u64> =
-            tables.matching(&filter).into_iter().filter(|number| *number > behind).take(most).collect();
+            tables.matching(&filter).into_iter().filter(|number| *number > behind).take(limit).collect();
         let read = |number: &u64| {
             let event = tables.events.get(&tables.deliveries.get(number)?.event)?;
             Some((tables.dead_letter(*number, true)?, event.clone()))
         };
         let last = numbers.last().copied().unwrap_or(behind);
-        Ok((numbers.iter().filter_map(read).collect(), last, numbers.len() >= most))
+        Ok((numbers.iter().filter_map(read).collect(), last, numbers.len() >= limit))
     }
 
     async fn failed_replay(

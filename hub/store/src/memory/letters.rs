@@ -227,7 +227,8 @@ impl MemoryApplier<'_> {
 
     /// Writes a note or a state.
     pub(super) fn note(&mut self, note: &Annotation) -> Result<(), StoreError> {
-        let (Annotation::Group { fingerprint, .. } | Annotation::Stands { fingerprint, .. }) = note else {
+        let (Annotation::Group { fingerprint, .. } | Annotation::GroupState { fingerprint, .. }) = note
+        else {
             let Annotation::Letter { dead, note } = note else { return Ok(()) };
             self.letter(*dead)?;
             if let Some(letter) = self.tables.letters.get_mut(&dead.number) {
@@ -240,16 +241,16 @@ impl MemoryApplier<'_> {
         let group = group.ok_or(StoreError::Stale { found: None })?;
         match note {
             Annotation::Group { note, .. } => group.note.clone_from(note),
-            Annotation::Stands { state, .. } => group.state = *state,
+            Annotation::GroupState { state, .. } => group.state = *state,
             Annotation::Letter { .. } => {}
         }
         Ok(())
     }
 
     /// Lets the words of dead letters be found.
-    pub(super) fn index(&mut self, most: u32) {
+    pub(super) fn index(&mut self, limit: u32) {
         let missing = self.tables.letters.keys_of(|_, letter| !letter.indexed);
-        for number in missing.into_iter().take(most as usize) {
+        for number in missing.into_iter().take(limit as usize) {
             if let Some(letter) = self.tables.letters.get_mut(&number) {
                 letter.indexed = true;
                 self.committed.touched += 1;

@@ -26,7 +26,7 @@ impl MemoryApplier<'_> {
             return Err(StoreError::Stale { found: Some(operation.cursor) });
         }
         let mut done = 0;
-        for item in &step.doings {
+        for item in &step.items {
             done += usize::from(self.apply_item(item, step)?);
         }
         let OperationStep { skipped, cause, failed_delivery, cursor, exhausted, at, .. } = step;

@@ -20,20 +20,20 @@ impl MemoryApplier<'_> {
                 }
                 old.len()
             }
-            PruneTarget::Audit { before, most } => {
+            PruneTarget::Audit { before, limit } => {
                 let ended = |operation: &Operation| operation.ended.is_some_and(|ended| ended < *before);
-                remove_oldest(&mut self.tables.operations, *most, ended)
-                    + remove_oldest(&mut self.tables.audit, *most, |entry| entry.at < *before)
+                remove_oldest(&mut self.tables.operations, *limit, ended)
+                    + remove_oldest(&mut self.tables.audit, *limit, |entry| entry.at < *before)
             }
-            PruneTarget::Incidents { before, most } => {
-                remove_oldest(&mut self.tables.incidents, *most, |incident| {
+            PruneTarget::Incidents { before, limit } => {
+                remove_oldest(&mut self.tables.incidents, *limit, |incident| {
                     let resolved = incident.resolved.as_ref();
                     !incident.is_live() && resolved.is_some_and(|resolved| resolved.at < *before)
                 })
             }
-            PruneTarget::Keys { now, most } => {
+            PruneTarget::Keys { now, limit } => {
                 let old = self.tables.once.keys_of(|_, row| row.until <= *now);
-                let old = &old[..old.len().min(*most as usize)];
+                let old = &old[..old.len().min(*limit as usize)];
                 for key in old {
                     self.tables.once.remove(key);
                 }
@@ -56,10 +56,10 @@ impl MemoryApplier<'_> {
 }
 
 /// Removes the oldest rows that match. The newest row of all stays, as in every store.
-fn remove_oldest<V: Clone>(table: &mut CowTable<u64, V>, most: u32, is_old: impl Fn(&V) -> bool) -> usize {
+fn remove_oldest<V: Clone>(table: &mut CowTable<u64, V>, limit: u32, is_old: impl Fn(&V) -> bool) -> usize {
     let last = table.last_key().copied();
     let old = table.keys_of(|number, row| Some(*number) != last && is_old(row));
-    let old = &old[..old.len().min(most as usize)];
+    let old = &old[..old.len().min(limit as usize)];
     for number in old {
         table.remove(number);
     }

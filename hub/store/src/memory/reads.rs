@@ -61,10 +61,10 @@ impl RegistryReads for MemoryStore {
         Ok(tables.rules.values().rev().filter(|rule| rule.name == *name).cloned().collect())
     }
 
-    async fn circuit_history(&self, service: &Slug, most: usize) -> Result<Vec<Circuit>, StoreError> {
+    async fn circuit_history(&self, service: &Slug, limit: usize) -> Result<Vec<Circuit>, StoreError> {
         let tables = self.tables();
         let of_service = tables.circuits.values().rev().filter(|circuit| circuit.service == *service);
-        Ok(of_service.take(most).cloned().collect())
+        Ok(of_service.take(limit).cloned().collect())
     }
 
     async fn audit(&self, page: PageRequest) -> Result<Page<AuditEntry>, StoreError> {
@@ -120,19 +120,19 @@ impl EventReads for MemoryStore {
         }))
     }
 
-    async fn pending(&self, whose: DeliverySelector, most: u32) -> Result<u32, StoreError> {
+    async fn pending(&self, selector: DeliverySelector, limit: u32) -> Result<u32, StoreError> {
         let tables = self.tables();
-        let pending = tables.deliveries.values().filter(|row| is_selected(row, &whose));
-        Ok(pending.take(most as usize).map(|_| 1).sum())
+        let pending = tables.deliveries.values().filter(|row| is_selected(row, &selector));
+        Ok(pending.take(limit as usize).map(|_| 1).sum())
     }
 
-    async fn backlog_counts(&self, services: Vec<Slug>, most: u32) -> Result<BacklogCounts, StoreError> {
+    async fn backlog_counts(&self, services: Vec<Slug>, limit: u32) -> Result<BacklogCounts, StoreError> {
         let tables = self.tables();
         let waits = |state: StoredState| state.is_pending() && state != StoredState::Leased;
         let count = |service: Slug| {
             let rows = tables.deliveries.values();
             let waiting = rows.filter(|row| row.service == service && waits(row.facts.state));
-            let count = waiting.take(most as usize).map(|_| 1).sum();
+            let count = waiting.take(limit as usize).map(|_| 1).sum();
             (service, count)
         };
         let mut open: BTreeMap<Slug, u64> = BTreeMap::new();
@@ -162,12 +162,12 @@ impl AlertReads for MemoryStore {
         Ok(page_of(&self.tables().incidents, page, takes))
     }
 
-    async fn dead_since(&self, since: Millis, most: u32) -> Result<Vec<(Slug, u32)>, StoreError> {
+    async fn dead_since(&self, since: Millis, limit: u32) -> Result<Vec<(Slug, u32)>, StoreError> {
         let tables = self.tables();
         let mut dead: Vec<_> = tables.letters.iter().filter(|(_, letter)| letter.at >= since).collect();
         dead.sort_by_key(|(_, letter)| std::cmp::Reverse(letter.at));
         let mut counts: BTreeMap<Slug, u32> = BTreeMap::new();
-        for (number, _) in dead.into_iter().take(most as usize) {
+        for (number, _) in dead.into_iter().take(limit as usize) {
             if let Some(row) = tables.deliveries.get(number) {
                 *counts.entry(row.service.clone()).or_default() += 1;
             }

@@ -1,7 +1,7 @@
-//! A copy of the database, taken beside whoever writes, and a database made of it again.
+//! A copy of the database, taken beside the writer, and a database restored from it.
 //!
 //! # Why `VACUUM INTO`, and not page by page?
-//! A copy that is made page by page begins anew whenever somebody writes, and under load has no end. This one reads one state of
+//! A copy that is made page by page starts again after every write, and under load has no end. This one reads one state of
 //! the database from beginning to end, whatever is written meanwhile, and leaves out what is free. Its price: while it runs, the
 //! write-ahead log can't be folded back and grows.
 //!
@@ -89,7 +89,7 @@ pub fn restore(
         return Err(at("can't restore from", from, &word));
     }
     make_private(data).map_err(|error| at("can't create", data, &error))?;
-    // First what is there, so that nothing is put into a folder that is refused.
+    // The existing files first, so that nothing is put into a folder that is refused.
     refuse_full(data, &[UNFINISHED, "lock"])?;
     let _lock = take_lock(data)?;
     refuse_full(data, &[UNFINISHED, "lock"])?;

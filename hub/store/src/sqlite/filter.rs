@@ -1,9 +1,9 @@
 //! The search for dead letters.
 //!
 //! # How are a few found among many?
-//! Service, rule, reason and status are the group's, and groups are few. So these are asked of the groups first, and then each
-//! group has an index with its dead letters in order. Words have an index of their own. Only what is left, a time or where one
-//! stands, is asked of each row, and that row is narrow.
+//! Service, rule, reason and status belong to the group, and groups are few. So the search reads the groups first, and then the
+//! index that each group has of its dead letters. Words have an index of their own. Only times and states are read of each row,
+//! and that row is narrow.
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params_from_iter};
@@ -117,16 +117,16 @@ impl Search {
         connection: &Connection,
         first: SortOrder,
         behind: i64,
-        most: usize,
+        limit: usize,
     ) -> rusqlite::Result<Vec<i64>> {
         let (beyond, order) = match first {
             SortOrder::Newest => ("<", "DESC"),
             SortOrder::Oldest => (">", "ASC"),
         };
         let asked: String = self.conditions.iter().map(|condition| format!(" AND {condition}")).collect();
-        let most_row = i64::try_from(most).unwrap_or(i64::MAX);
+        let limit_row = i64::try_from(limit).unwrap_or(i64::MAX);
         let run = |sql: &str, before: Vec<Sql>| -> rusqlite::Result<Vec<i64>> {
-            let values = before.into_iter().chain(self.values.iter().cloned()).chain([Sql::from(most_row)]);
+            let values = before.into_iter().chain(self.values.iter().cloned()).chain([Sql::from(limit_row)]);
             connection.prepare_cached(sql)?.query_map(params_from_iter(values), |row| row.get(0))?.collect()
         };
         match &self.way {
@@ -162,19 +162,19 @@ impl Search {
                 if first == SortOrder::Newest {
                     all.reverse();
                 }
-                all.truncate(most);
+                all.truncate(limit);
                 Ok(all)
             }
         }
     }
 
     /// Counts the matches, at most up to a limit.
-    pub(crate) fn count(&self, connection: &Connection, most: u64) -> rusqlite::Result<u64> {
+    pub(crate) fn count(&self, connection: &Connection, limit: u64) -> rusqlite::Result<u64> {
         let asked: String = self.conditions.iter().map(|condition| format!(" AND {condition}")).collect();
         let run = |from: &str, before: Vec<Sql>| -> rusqlite::Result<u64> {
             let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {from}{asked} LIMIT ?)");
             let values =
-                before.into_iter().chain(self.values.iter().cloned()).chain([most.cast_signed().into()]);
+                before.into_iter().chain(self.values.iter().cloned()).chain([limit.cast_signed().into()]);
             let mut count = connection.prepare_cached(&sql)?;
             count.query_row(params_from_iter(values), |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
         };
@@ -198,7 +198,7 @@ impl Search {
                 all
             }
         };
-        Ok(found.min(most))
+        Ok(found.min(limit))
     }
 }
 

@@ -73,7 +73,7 @@ pub(crate) const STORED: &str = "d.number, e.id, e.accepted, d.rule, d.rule_vers
                                d.crashes > 0, d.against > 0, d.epoch";
 /// The column of the request, and that of the event if that is its body.
 pub(crate) const REQUEST: &str = "r.request, CASE WHEN substr(r.request, 1, 1) = x'01' THEN e.payload END";
-/// The number of columns in `KEPT`.
+/// The number of columns in `STORED`.
 pub(crate) const STORED_COLUMNS: usize = 20;
 
 /// Reads a delivery. `request` is the column of its request, followed by that of the payload, if they were asked for.

@@ -87,9 +87,9 @@ async fn prm_1_what_was_acknowledged_survives_a_kill() {
             .unwrap();
         let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
         // Once it writes, it gets so many lines more.
-        let most = 200 + round * 97;
+        let limit = 200 + round * 97;
         for line in
-            lines.by_ref().map_while(Result::ok).filter(|line| line.starts_with("evt-")).take(most as usize)
+            lines.by_ref().map_while(Result::ok).filter(|line| line.starts_with("evt-")).take(limit as usize)
         {
             acknowledged.insert(line);
         }

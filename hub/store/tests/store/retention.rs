@@ -106,11 +106,11 @@ async fn hub_9_room_is_given_back_a_few_pages_at_a_time() {
         connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap()
     };
     let before = pages("page_count");
-    assert_eq!(prune(&store, PruneTarget::Room { most: 64 }).await.unwrap().touched, 0, "nothing is free");
+    assert_eq!(prune(&store, PruneTarget::Room { limit: 64 }).await.unwrap().touched, 0, "nothing is free");
     assert_eq!(prune_events(&store, after(8)).await, 399);
     let mut steps = 0;
     loop {
-        match prune(&store, PruneTarget::Room { most: 64 }).await.unwrap().touched {
+        match prune(&store, PruneTarget::Room { limit: 64 }).await.unwrap().touched {
             0 => break,
             given_back => assert!(given_back <= 64, "{given_back} pages at once"),
         }

@@ -118,7 +118,7 @@ pub(crate) async fn hub_12_an_incident_is_kept_with_who_was_told<F: StoreFactory
     let next = store.incidents(any(), PageRequest { from: page.next, size: 1 }).await.unwrap();
     assert_eq!((&*page.items[0].id, &*next.items[0].id), ("inc_b", "inc_a"));
 
-    let prune = |before| Change::Prune(PruneTarget::Incidents { before, most: 10 });
+    let prune = |before| Change::Prune(PruneTarget::Incidents { before, limit: 10 });
     let pruned =
         async |before| store.commit(WritePriority::Retention, unit([prune(before)])).await.unwrap().touched;
     assert_eq!(pruned(NOW).await, 0, "it is not old");
@@ -141,7 +141,7 @@ pub(crate) async fn hub_12_dead_letters_are_counted_by_age<F: StoreFactory>() {
         let add = Change::AddEvent(event(&format!("e-{n}")), vec![delivery]);
         store.commit(WritePriority::Ingest, unit([add])).await.unwrap();
     }
-    let counted = async |since, most| store.dead_since(since, most).await.unwrap();
+    let counted = async |since, limit| store.dead_since(since, limit).await.unwrap();
     assert_eq!(counted(NOW, 100).await, [(slug("billing"), 3), (slug("mail"), 2)]);
     assert_eq!(counted(Millis(NOW.0 + 1), 100).await, []);
     assert_eq!(counted(NOW, 4).await.iter().map(|(_, count)| count).sum::<u32>(), 4);

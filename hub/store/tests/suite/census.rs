@@ -16,9 +16,9 @@ pub(crate) async fn obs_2_what_waits_is_counted_and_not_too_far<F: StoreFactory>
     let deliveries = vec![queued("billing"), queued("billing"), queued("billing"), held, to("mail")];
     let made =
         store.commit(WritePriority::Ingest, unit([Change::AddEvent(event("a"), deliveries)])).await.unwrap();
-    let count = async |most| {
+    let count = async |limit| {
         let BacklogCounts { waiting, dead_letters } =
-            store.backlog_counts(["billing", "mail", "search"].map(slug).into(), most).await.unwrap();
+            store.backlog_counts(["billing", "mail", "search"].map(slug).into(), limit).await.unwrap();
         (waiting.into_iter().map(|(_, count)| count).collect::<Vec<_>>(), dead_letters)
     };
     let none: Vec<(Slug, u64)> = vec![];

@@ -161,12 +161,12 @@ impl Names for CommitResult {
 pub(crate) async fn due(
     store: &impl Store,
     now: Millis,
-    most: usize,
+    limit: usize,
 ) -> Result<Vec<StoredDelivery>, StoreError> {
     let room = |service: &str| LaneCapacity {
         service: slug(service),
-        fresh: most,
-        retries: most,
+        fresh: limit,
+        retries: limit,
         resume_before: None,
     };
     store.take_due(now, ["billing", "mail", "search"].map(room).into()).await

@@ -13,11 +13,11 @@ impl Dice {
         Dice(0x9E37_79B9_7F4A_7C15)
     }
 
-    fn below(&mut self, most: usize) -> usize {
+    fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % most
+        usize::try_from(self.0 >> 33).unwrap() % limit
     }
 
     fn one_of<T: Clone>(&mut self, all: &[T]) -> T {

@@ -24,9 +24,9 @@ async fn find(store: &impl Store, filter: LetterFilter) -> Vec<DeliveryId> {
 
 /// All words are in the index.
 async fn index(store: &impl Store) {
-    while store.commit(WritePriority::Retention, unit([Change::Index { most: 7 }])).await.unwrap().touched > 0
-    {
-    }
+    while store.commit(WritePriority::Retention, unit([Change::Index { limit: 7 }])).await.unwrap().touched
+        > 0
+    {}
 }
 
 /// HUB-6: dead letters are found by words of their event, their errors and their names, the last word while it is typed; and
@@ -201,7 +201,7 @@ pub(crate) async fn hub_6_what_is_not_there_has_no_note<F: StoreFactory>() {
     let fingerprint = Fingerprint(7);
     for note in [
         Annotation::Group { fingerprint, note: None },
-        Annotation::Stands { fingerprint, state: GroupState::Resolved },
+        Annotation::GroupState { fingerprint, state: GroupState::Resolved },
     ] {
         let done = store.commit(WritePriority::Admin, unit([Change::Note(note)])).await;
         assert_eq!(done, Err(StoreError::Stale { found: None }));

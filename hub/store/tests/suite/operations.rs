@@ -13,7 +13,7 @@ fn operation(task: BulkAction) -> Change {
         id: OperationId::new(0, 0),
         task,
         filter: LetterFilter::default(),
-        most: None,
+        limit: None,
         total: 3,
         run: OperationState::Running,
         cause: None,
@@ -33,10 +33,10 @@ fn replay() -> BulkAction {
     BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate: 50, canary: vec![1] })
 }
 
-fn step(operation: OperationId, doings: Vec<BulkItem>) -> Change {
+fn step(operation: OperationId, items: Vec<BulkItem>) -> Change {
     Change::AdvanceOperation(OperationStep {
         operation,
-        doings,
+        items,
         skipped: 1,
         cause: Some("no request".into()),
         failed_delivery: None,
@@ -64,8 +64,8 @@ pub(crate) async fn hub_6_a_batch_and_its_progress_are_one<F: StoreFactory>() {
     put(&store, Change::Move(LetterMove { dead: dead_letters[2], to: LetterAction::Delete, at: NOW }))
         .await
         .unwrap();
-    let doings = dead_letters.iter().map(|dead| BulkItem::Replay(*dead, queued())).collect();
-    let made = put(&store, step(id, doings)).await.unwrap();
+    let items = dead_letters.iter().map(|dead| BulkItem::Replay(*dead, queued())).collect();
+    let made = put(&store, step(id, items)).await.unwrap();
     assert_eq!((made.touched, made.deliveries.len()), (2, 2), "the third was deleted");
     let same = put(&store, step(id, Vec::new())).await;
     assert_eq!(same, Err(StoreError::Stale { found: Some(9) }), "somebody has taken this batch");

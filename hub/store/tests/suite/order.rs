@@ -94,7 +94,7 @@ pub(crate) async fn hub_5_what_a_rule_held_is_released_in_order<F: StoreFactory>
     use DeliveryState::{Blocked, Held, Queued};
     assert_eq!(states(&store, &ids).await, [Held, Held, Held]);
     put(&store, Change::PutRule(rule("invoices", 2))).await.unwrap();
-    let release = || put(&store, Change::ReleaseHeld { rule: slug("invoices"), most: 2 });
+    let release = || put(&store, Change::ReleaseHeld { rule: slug("invoices"), limit: 2 });
     assert_eq!(release().await.unwrap().touched, 2);
     assert_eq!(states(&store, &ids).await, [Blocked, Blocked, Held], "none overtakes what is still held");
     assert_eq!(release().await.unwrap().touched, 1);
@@ -132,7 +132,7 @@ pub(crate) async fn hub_5_an_enabled_rule_starts_nothing_before_a_replay_that_ha
     let held =
         add_all(&store, "held", vec![NewDelivery { initial: InitialState::Held, ..ordered("b") }]).await;
     put(&store, Change::PutRule(rule("invoices", 2))).await.unwrap();
-    put(&store, Change::ReleaseHeld { rule: slug("invoices"), most: 10 }).await.unwrap();
+    put(&store, Change::ReleaseHeld { rule: slug("invoices"), limit: 10 }).await.unwrap();
     let last = [ids[1], held.names()[0]];
     assert_eq!(states(&store, &last).await, [DeliveryState::Blocked, DeliveryState::Queued]);
 }

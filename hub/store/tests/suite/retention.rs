@@ -151,18 +151,18 @@ pub(crate) async fn hub_9_audit_and_keys_go_by_their_age<F: StoreFactory>() {
         }
     }
     let before = Millis(NOW.0 + 5 * DAY);
-    let audit = |most| prune(&store, PruneTarget::Audit { before, most });
+    let audit = |limit| prune(&store, PruneTarget::Audit { before, limit });
     assert_eq!(audit(3).await.unwrap().touched, 3);
     assert_eq!(audit(3).await.unwrap().touched, 2);
     assert_eq!(audit(3).await.unwrap().touched, 0);
     let late = Millis(NOW.0 + 5_000 * DAY);
-    prune(&store, PruneTarget::Audit { before: late, most: 100 }).await.unwrap();
+    prune(&store, PruneTarget::Audit { before: late, limit: 100 }).await.unwrap();
     let left = store.audit(PageRequest { from: None, size: 100 }).await.unwrap().items;
     assert_eq!(
         left.iter().map(|entry| entry.at.0).collect::<Vec<_>>(),
         [NOW.0 + 9 * DAY],
         "the newest stays"
     );
-    let keys = prune(&store, PruneTarget::Keys { now: late, most: 100 }).await.unwrap();
+    let keys = prune(&store, PruneTarget::Keys { now: late, limit: 100 }).await.unwrap();
     assert_eq!(keys.touched, 1, "the other went when this one came");
 }

@@ -136,7 +136,7 @@ reads! {
     RegistryReads {
         registered() -> RegistrySnapshot;
         rule_versions(name: &Slug) -> Vec<Rule>;
-        circuit_history(service: &Slug, most: usize) -> Vec<Circuit>;
+        circuit_history(service: &Slug, limit: usize) -> Vec<Circuit>;
         audit(page: PageRequest) -> Page<AuditEntry>;
     }
     EventReads {
@@ -144,14 +144,14 @@ reads! {
         events(filter: EventFilter, page: PageRequest) -> Page<Event>;
         delivery(id: DeliveryId) -> Option<(StoredDelivery, Vec<Attempt>)>;
         deliveries(filter: DeliveryFilter, page: PageRequest) -> Page<StoredDelivery>;
-        pending(whose: DeliverySelector, most: u32) -> u32;
-        backlog_counts(services: Vec<Slug>, most: u32) -> BacklogCounts;
+        pending(selector: DeliverySelector, limit: u32) -> u32;
+        backlog_counts(services: Vec<Slug>, limit: u32) -> BacklogCounts;
     }
     DeadLetterReads {
         dead_letter(id: DeliveryId) -> Option<DeadLetterDetails>;
         dead_letters(filter: LetterFilter, page: PageRequest) -> DeadLetterPage;
-        count_letters(filter: LetterFilter, most: u64) -> MatchCount;
-        letters_behind(filter: LetterFilter, behind: u64, most: usize) -> DeadLetterBatch;
+        count_letters(filter: LetterFilter, limit: u64) -> MatchCount;
+        letters_behind(filter: LetterFilter, behind: u64, limit: usize) -> DeadLetterBatch;
         failed_replay(operation: OperationId, up_to: u64) -> Option<DeliveryId>;
         groups(filter: GroupFilter, page: PageRequest) -> Page<LetterGroup>;
         group(fingerprint: Fingerprint) -> Option<LetterGroup>;
@@ -164,7 +164,7 @@ reads! {
         live_incidents() -> Vec<Incident>;
         incident(id: &str) -> Option<Incident>;
         incidents(filter: IncidentFilter, page: PageRequest) -> Page<Incident>;
-        dead_since(since: Millis, most: u32) -> Vec<(Slug, u32)>;
+        dead_since(since: Millis, limit: u32) -> Vec<(Slug, u32)>;
     }
     RetentionReads {
         old_events(limits: Limits, behind: u64) -> PrunableEvents;

@@ -1,4 +1,4 @@
-//! Dead letters as the desk sees them: where each one stands, and which of them have failed alike.
+//! Dead letters: the state of each, and groups of those that failed in the same way.
 
 mod signature;
 mod transition;

@@ -164,8 +164,8 @@ mod tests {
     }
 
     proptest! {
-        /// PRM-1. Trap "poison that kills the process": whoever ends the process is found within a few crashes, however many were
-        /// in hand with it, and nobody else is blamed.
+        /// PRM-1. Trap "poison that kills the process": a delivery that ends the process is found within a few crashes, however many
+        /// were claimed with it, and no other one is blamed.
         #[test]
         fn prm_1_a_culprit_is_convicted_soon_and_nobody_else_is(
             count in 1_usize..400, culprits in proptest::collection::btree_set(0_usize..400, 0..4), first in 0_usize..400,
@@ -189,7 +189,7 @@ mod tests {
         traces.iter().fold(Suspicion::default(), |before, trace| before.after(*trace)).crashes
     }
 
-    /// PRM-1: one that is nearly alone is convicted by the third crash, one among many by the fourth.
+    /// PRM-1: one that is nearly alone is guilty at the third crash, one among many by the fourth.
     #[test]
     fn prm_1_a_few_in_hand_are_suspected_sooner() {
         let sending = CrashTrace::Begun(HandlingStep::Send);

@@ -2,7 +2,7 @@
 //!
 //! # Why one place for all of it?
 //! A delivery waits in the store or in memory, for a person, for the circuit or for its turn, and each of these is known somewhere
-//! else. Whoever asks why nothing is sent gets the same answer everywhere, so it is decided here, for one delivery and for a
+//! else. The question why nothing is sent has the same answer everywhere, so it is decided here, for one delivery and for a
 //! whole service.
 
 use super::DeliveryState;

@@ -1,12 +1,12 @@
-//! Work on many dead letters: replayed, parked, deleted or purged, a few at a time.
+//! Bulk operations on dead letters: replay, park, delete or purge, a few at a time.
 //!
-//! # Why is it kept?
-//! A replay of a hundred thousand takes minutes to hours. Whoever has started one wants to see how far it is, to stop it when it
-//! does harm, and not to start over because a process has ended. So an operation is a row: each step and how far it has come are
-//! written in one unit, and a start goes on where the last one ended.
+//! # Why is an operation stored?
+//! A replay of a hundred thousand takes minutes to hours. The operator who started it wants to see its progress, to stop it when it
+//! does harm, and not to start over because a process has ended. So an operation is a row: each batch and the progress are
+//! committed in one unit, and the next process continues where the last one ended.
 //!
-//! # What does it take?
-//! What matched when it began. A replay that fails again is a newer dead letter, so no operation ever chases its own tail.
+//! # Which dead letters does it take?
+//! Those that matched at its start. A replay that fails again is a dead letter with a higher number, so it is never taken again.
 
 mod transition;
 
@@ -157,7 +157,7 @@ pub struct Operation {
     /// The dead letters that it applies to.
     pub filter: LetterFilter,
     /// The maximum number of dead letters; `None` means all.
-    pub most: Option<u64>,
+    pub limit: Option<u64>,
     /// The number of matches when it started.
     pub total: u64,
     /// The state of the operation.
@@ -213,7 +213,7 @@ impl Operation {
     #[must_use]
     pub fn next_beside(&self, lately: u64, away: u64) -> OperationDecision {
         let OperationProgress { begun, skipped, .. } = self.progress;
-        let left = self.most.map_or(u64::MAX, |most| most.saturating_sub(begun + skipped));
+        let left = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(begun + skipped));
         let exhausted = self.exhausted || left == 0;
         let BulkAction::Replay(plan) = &self.task else {
             return if exhausted { OperationDecision::Finish } else { OperationDecision::Begin(left) };

@@ -7,7 +7,7 @@ fn replay(canary: &[u32], progress: OperationProgress) -> Operation {
         id: OperationId::new(1, 2),
         task: BulkAction::Replay(ReplayPlan { mode: ReplayMode::Render, rate: 50, canary: canary.to_vec() }),
         filter: LetterFilter::default(),
-        most: None,
+        limit: None,
         total: 1_000,
         run: OperationState::Running,
         cause: None,
@@ -23,7 +23,7 @@ fn replay(canary: &[u32], progress: OperationProgress) -> Operation {
     }
 }
 
-/// A tally of so many that went well.
+/// The progress of an operation with this many delivered replays.
 fn well(count: u64) -> OperationProgress {
     OperationProgress { begun: count, tried: count, delivered: count, ..OperationProgress::default() }
 }
@@ -57,9 +57,9 @@ fn hub_6_a_canary_that_fails_stops_it() {
 #[test]
 fn hub_6_it_ends_when_all_have_ended() {
     let mut few = replay(&[], OperationProgress { begun: 5, tried: 5, ..well(4) });
-    few.most = Some(6);
+    few.limit = Some(6);
     assert_eq!(few.next(0), OperationDecision::Begin(1));
-    few.most = Some(5);
+    few.limit = Some(5);
     assert_eq!(few.next(0), OperationDecision::Wait, "one is under way");
     few.progress.failed = 1;
     assert_eq!(few.next(0), OperationDecision::Finish);

@@ -44,8 +44,8 @@ pub struct BatchResult {
 impl Operation {
     /// Returns the operation in its new state; the error is the state that does not allow it.
     ///
-    /// An explanation of something that was skipped is still true at the end, and gone when the operation runs again. Whoever
-    /// resumes what the canary has stopped takes it on: there is no canary any more.
+    /// An explanation of something that was skipped is still true at the end, and gone when the operation runs again. An
+    /// operator who resumes what the canary has stopped has seen the reason: there is no canary any more.
     pub fn transition(self, change: &OperationTransition) -> Result<Self, OperationState> {
         if !change.from.contains(&self.run) {
             return Err(self.run);

@@ -61,14 +61,14 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
     pub async fn backtest(
         &self,
         rule: &Rule,
-        most: usize,
+        limit: usize,
         sources: Option<Vec<String>>,
     ) -> Result<BacktestReport, ChangeError> {
         let (program, rule) = (Arc::new(program(rule)?), Arc::new(rule.clone()));
         let (mut test, mut from) = (BacktestReport::default(), None);
         let filter = EventFilter { kind: Some(rule.events.clone()), sources, unmatched: false };
         loop {
-            let size = PAGE.min(most - test.events);
+            let size = PAGE.min(limit - test.events);
             let page = self.core.store.events(filter.clone(), PageRequest { from, size }).await?;
             // One by one, so that other evaluations get a turn in between.
             for event in page.items {
@@ -78,7 +78,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
                 test.count(event, evaluation);
             }
             from = page.next;
-            if from.is_none() || test.events >= most {
+            if from.is_none() || test.events >= limit {
                 return Ok(test);
             }
         }

@@ -26,7 +26,7 @@ pub struct BulkRequest {
     /// The dead letters that it applies to.
     pub filter: LetterFilter,
     /// The maximum number of dead letters; `None` means all.
-    pub most: Option<u64>,
+    pub limit: Option<u64>,
     /// The idempotency key of the request.
     pub key: Option<String>,
 }
@@ -72,7 +72,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
     /// Starts a bulk operation on the dead letters that match now. It continues by itself, also after restarts.
     pub async fn start_operation(&self, cx: &Context, work: &BulkRequest) -> Result<Operation, ChangeError> {
         check(work)?;
-        let marks = fingerprint(&format!("{:?} {:?} {:?}", work.task, work.filter, work.most));
+        let marks = fingerprint(&format!("{:?} {:?} {:?}", work.task, work.filter, work.limit));
         let began = cx.now;
         let filter = self.bounded(narrowed(&work.task, work.filter.clone(), began)?).await?;
         let found = self.core.store.count_letters(filter.clone(), COUNT_MAX).await?;
@@ -83,12 +83,12 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
             );
             return Err(ChangeError::Conflict(reason));
         }
-        let total = work.most.map_or(found.count, |most| most.min(found.count));
+        let total = work.limit.map_or(found.count, |limit| limit.min(found.count));
         let operation = Operation {
             id: OperationId::new(0, 0),
             task: planned(&work.task, total),
             filter,
-            most: work.most,
+            limit: work.limit,
             total,
             run: OperationState::Running,
             cause: None,
@@ -226,7 +226,7 @@ fn check(work: &BulkRequest) -> Result<(), ChangeError> {
             wrong.push(("canary".into(), reason));
         }
     }
-    if work.most == Some(0) {
+    if work.limit == Some(0) {
         wrong.push(("max".into(), "at least 1; without it, all".into()));
     }
     if work.filter.ids.len() > IDS_MAX {

@@ -138,7 +138,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
         note: Option<String>,
     ) -> Result<(), ChangeError> {
         check_note(note.as_deref())?;
-        let mut changes = vec![Change::Note(Annotation::Stands { fingerprint, state })];
+        let mut changes = vec![Change::Note(Annotation::GroupState { fingerprint, state })];
         if note.is_some() {
             changes.push(Change::Note(Annotation::Group { fingerprint, note }));
         }

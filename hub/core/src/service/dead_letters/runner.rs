@@ -146,13 +146,13 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
             return Ok(true);
         }
         let Some(position) = run.passes.look(&away) else { return Ok(false) };
-        let most = usize::try_from(count).unwrap_or(usize::MAX);
+        let limit = usize::try_from(count).unwrap_or(usize::MAX);
         let filter = LetterFilter { except: away, ..operation.filter.clone() };
-        let (letters, position, more) = self.core.store.letters_behind(filter, position, most).await?;
+        let (letters, position, more) = self.core.store.letters_behind(filter, position, limit).await?;
         let (cursor, exhausted) = run.passes.came(position, more);
         let mut step = OperationStep {
             operation: operation.id,
-            doings: Vec::with_capacity(letters.len()),
+            items: Vec::with_capacity(letters.len()),
             skipped: 0,
             cause: None,
             failed_delivery: None,
@@ -168,8 +168,8 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
             };
             let made =
                 made.transpose().and_then(|new| new.map(|new| within(&operation.filter, new)).transpose());
-            match made.and_then(|new| doing(&operation.task, dead, new)) {
-                Ok(doing) => step.doings.push(doing),
+            match made.and_then(|new| item(&operation.task, dead, new)) {
+                Ok(item) => step.items.push(item),
                 Err(_) if !run.passes.leave(dead.delivery.id) => {}
                 Err(refused) => {
                     step.skipped += 1;
@@ -282,7 +282,7 @@ impl<S: Store + Clone, T: Transport> DeadLetterHandle<S, T> {
     /// Adds dead letters to the full-text index, for as long as the process lives.
     pub(in crate::service) async fn index_letters(&self) {
         loop {
-            let unit = UnitOfWork::of(Change::Index { most: INDEXED_TOGETHER });
+            let unit = UnitOfWork::of(Change::Index { limit: INDEXED_TOGETHER });
             let done = self.core.store.commit(WritePriority::Retention, unit).await;
             let full = done.is_ok_and(|done| done.touched >= INDEXED_TOGETHER as usize);
             tokio::time::sleep(if full { INDEX_REST } else { INDEX_EVERY }).await;
@@ -311,7 +311,7 @@ fn within(filter: &LetterFilter, new: NewDelivery) -> Result<NewDelivery, Change
     }
 }
 
-fn doing(task: &BulkAction, dead: &DeadLetter, new: Option<NewDelivery>) -> Result<BulkItem, ChangeError> {
+fn item(task: &BulkAction, dead: &DeadLetter, new: Option<NewDelivery>) -> Result<BulkItem, ChangeError> {
     let id = dead.delivery.id;
     Ok(match (task, new) {
         (BulkAction::Replay(_), Some(new)) => BulkItem::Replay(id, new),

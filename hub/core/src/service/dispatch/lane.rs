@@ -231,9 +231,9 @@ impl Lane {
         if self.is_stopping() {
             return (LaneAction::Rest, false);
         }
-        let most = self.guard.bulkhead().map_or(SENDING_MAX, |bulkhead| bulkhead.limit() as usize);
+        let limit = self.guard.bulkhead().map_or(SENDING_MAX, |bulkhead| bulkhead.limit() as usize);
         let mut state = self.lock();
-        let full = state.sending >= state.allowed.min(most);
+        let full = state.sending >= state.allowed.min(limit);
         let empty = state.fresh.is_empty() && state.retries.is_empty();
         if full || self.paused.load(Ordering::Acquire) || empty {
             return (LaneAction::Rest, false);

@@ -223,8 +223,8 @@ impl<S: UnitStore, T: Transport> DispatcherInner<S, T> {
     /// Dead-letters the deliveries of a service that was deleted while it was being sent to: nobody would ever claim them.
     pub(super) async fn dead_letter_all(&self, service: Slug, now: Millis) -> Result<(), StoreError> {
         let change = Change::DeadLetterAll {
-            whose: DeliverySelector::Service(service.clone()),
-            most: AT_ONCE,
+            selector: DeliverySelector::Service(service.clone()),
+            limit: AT_ONCE,
             at: now,
         };
         let count = self.store.commit(WritePriority::Outcomes, UnitOfWork::of(change)).await?.touched;

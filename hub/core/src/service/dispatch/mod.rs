@@ -271,9 +271,9 @@ impl<S: UnitStore, T: Transport> DeliveryDispatcher<S, T> {
 
     /// Waits until a stopped service has no attempt in progress, at most for a time. It does not wait for a service that was
     /// resumed.
-    pub(super) async fn wait_until_idle(&self, name: &Slug, most: Duration) {
+    pub(super) async fn wait_until_idle(&self, name: &Slug, limit: Duration) {
         let Some(lane) = self.shared.lane(name).filter(|lane| lane.is_stopping()) else { return };
-        let until = self.shared.clock.precise() + most;
+        let until = self.shared.clock.precise() + limit;
         while !lane.is_idle() && self.shared.clock.precise() < until {
             tokio::time::sleep(IDLE_LOOK).await;
         }

@@ -13,7 +13,7 @@ use crate::port::store::{RegistryReads, StoreError};
 
 impl<S: RegistryReads, T> GatewayHandle<S, T> {
     /// Lists the changes of a service's circuit, the newest first.
-    pub async fn circuit_history(&self, service: &Slug, most: usize) -> Result<Vec<Circuit>, StoreError> {
-        self.core.store.circuit_history(service, most).await
+    pub async fn circuit_history(&self, service: &Slug, limit: usize) -> Result<Vec<Circuit>, StoreError> {
+        self.core.store.circuit_history(service, limit).await
     }
 }

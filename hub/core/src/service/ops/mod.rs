@@ -19,8 +19,8 @@ impl<S: Store, T> OpsHandle<S, T> {
     }
 
     /// Counts the stored deliveries of services, each up to a maximum.
-    pub async fn backlog_counts(&self, services: Vec<Slug>, most: u32) -> Result<BacklogCounts, StoreError> {
-        self.core.store.backlog_counts(services, most).await
+    pub async fn backlog_counts(&self, services: Vec<Slug>, limit: u32) -> Result<BacklogCounts, StoreError> {
+        self.core.store.backlog_counts(services, limit).await
     }
 
     /// Checks that the store can be read.

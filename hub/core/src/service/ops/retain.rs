@@ -102,14 +102,14 @@ impl<S: Store + Clone, T: Transport> OpsHandle<S, T> {
         let limits = retention.limits(Millis(self.core.now().0.saturating_sub(jumped)));
         let mut pruned = PruneReport { events: self.prune_events(limits).await?, ..PruneReport::default() };
         pruned.audit = self
-            .prune_rows("audit", || PruneTarget::Audit { before: limits.audit, most: ROWS_TOGETHER })
+            .prune_rows("audit", || PruneTarget::Audit { before: limits.audit, limit: ROWS_TOGETHER })
             .await?;
-        let incidents = || PruneTarget::Incidents { before: limits.audit, most: ROWS_TOGETHER };
+        let incidents = || PruneTarget::Incidents { before: limits.audit, limit: ROWS_TOGETHER };
         pruned.incidents = self.prune_rows("incident", incidents).await?;
         pruned.keys = self
-            .prune_rows("key", || PruneTarget::Keys { now: self.core.now(), most: ROWS_TOGETHER })
+            .prune_rows("key", || PruneTarget::Keys { now: self.core.now(), limit: ROWS_TOGETHER })
             .await?;
-        pruned.pages = self.prune_rows("page", || PruneTarget::Room { most: PAGES_TOGETHER }).await?;
+        pruned.pages = self.prune_rows("page", || PruneTarget::Room { limit: PAGES_TOGETHER }).await?;
         Ok(pruned)
     }
 

@@ -104,7 +104,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
 
     /// Releases the deliveries that a rule holds.
     async fn release(&self, cx: &Context, rule: &Slug) -> Result<(), ChangeError> {
-        while self.core.commit(cx, Change::ReleaseHeld { rule: rule.clone(), most: AT_ONCE }).await?.touched
+        while self.core.commit(cx, Change::ReleaseHeld { rule: rule.clone(), limit: AT_ONCE }).await?.touched
             > 0
         {}
         self.core.deliver.wake_all();
@@ -206,7 +206,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
             self.dead_letter_pending(cx, held.clone(), &rule.service, pending, || {}).await?;
         // With what has come since: nothing is held by a rule that is gone.
         let delete = Change::DeleteRule(name.clone(), rule.version);
-        let rest = Change::DeadLetterAll { whose: held, most: u32::MAX, at: cx.now };
+        let rest = Change::DeadLetterAll { selector: held, limit: u32::MAX, at: cx.now };
         dead_lettered += self.core.commit_all(cx, vec![delete, rest]).await?.touched;
         self.core.rules.write().remove(name);
         self.core.deliver.remove_rule(name);

@@ -118,10 +118,10 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
     ) -> Result<(), ChangeError> {
         let _one_after_the_other = self.core.changing.lock().await;
         let service = self.may_delete(name, expected)?;
-        let whose = DeliverySelector::Service(name.clone());
+        let selector = DeliverySelector::Service(name.clone());
         let deleted = async {
             let dead_lettered = self
-                .dead_letter_pending(cx, whose, name, pending, || self.core.deliver.remove_service(name))
+                .dead_letter_pending(cx, selector, name, pending, || self.core.deliver.remove_service(name))
                 .await?;
             self.core.commit(cx, Change::DeleteService(name.clone(), service.version)).await?;
             Ok(dead_lettered)
@@ -158,12 +158,12 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
     pub(in crate::service) async fn dead_letter_pending(
         &self,
         cx: &Context,
-        whose: DeliverySelector,
+        selector: DeliverySelector,
         service: &Slug,
         pending: PendingPolicy,
         stop: impl FnOnce(),
     ) -> Result<usize, ChangeError> {
-        let waiting = self.core.store.pending(whose.clone(), 10_000).await?;
+        let waiting = self.core.store.pending(selector.clone(), 10_000).await?;
         if waiting == 0 {
             return Ok(0);
         }
@@ -180,7 +180,7 @@ impl<S: Store + Clone, T: Transport> RegistryHandle<S, T> {
         stop();
         let mut dead_lettered = 0;
         loop {
-            let change = Change::DeadLetterAll { whose: whose.clone(), most: AT_ONCE, at: cx.now };
+            let change = Change::DeadLetterAll { selector: selector.clone(), limit: AT_ONCE, at: cx.now };
             let touched = self.core.commit(cx, change).await?.touched;
             if touched == 0 {
                 telemetry::dead_lettered(service, dead_lettered);

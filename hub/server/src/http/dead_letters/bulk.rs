@@ -102,13 +102,13 @@ impl BulkCommand {
         headers: &HeaderMap,
         filter: LetterFilter,
     ) -> Result<Response, ApiError> {
-        let BulkCommand { action: task, max: most, is_dry_run, reason } = self;
+        let BulkCommand { action: task, max: limit, is_dry_run, reason } = self;
         let key = idempotency_key(headers, &cx.caller)?;
         if is_dry_run {
             let found = cx.hub.dead_letters.preview(&task, filter).await.map_err(refused(letters::NOUN))?;
-            return Ok(ApiReply::new(preview(&cx.hub, &found, most)).into_response());
+            return Ok(ApiReply::new(preview(&cx.hub, &found, limit)).into_response());
         }
-        let request = BulkRequest { task, filter, most, key };
+        let request = BulkRequest { task, filter, limit, key };
         let started = cx.hub.dead_letters.start_operation(&because(cx, reason), &request).await;
         let operation = started.map_err(refused(operations::NOUN))?;
         Ok(ApiReply::accepted(view::operation(&cx.hub, &operation).await?).into_response())

@@ -132,7 +132,7 @@ pub(super) async fn operation(
             canary: plan.canary.clone(),
         }),
         filter: filter(operation),
-        max: operation.most,
+        max: operation.limit,
         percent: percent(operation),
         progress: OperationProgress {
             total: operation.total,

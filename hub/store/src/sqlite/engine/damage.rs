@@ -1,6 +1,6 @@
 //! A database of which something can't be read any more.
 //!
-//! Damage is found by whoever reads the page that has it, which may take days. So that a start after it does not promise anything
+//! Damage is found when a damaged page is read, which may take days. So that a start after it does not promise anything
 //! until it is found again, a note is left beside the database. A start that finds the note looks at the whole database.
 
 use std::fs;

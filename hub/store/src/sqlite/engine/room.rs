@@ -86,7 +86,7 @@ mod tests {
             assert_eq!(is_out_of_room(&Err(kind.into())), is, "{kind}");
         }
         assert!(!is_out_of_room(&Ok(())));
-        // Nobody has said where, and where there is room.
+        // No place is known yet, so there is room.
         assert!(!is_short());
         let folder = tempfile::TempDir::new().unwrap();
         is_of(folder.path().join("seawall.db").to_str(), &Clock::system());

@@ -69,14 +69,14 @@ impl Writer {
         let Err(error) = self.connection.execute_batch("COMMIT") else { return Ok(()) };
         match translate(&error) {
             // Nothing of it counts, nothing before it hangs on it, and the next one may go well.
-            refused @ (StoreError::Full | StoreError::Damaged(_)) if self.take_back() => Err(refused),
-            refused if is_write(&error) && self.take_back() => Err(refused),
+            refused @ (StoreError::Full | StoreError::Damaged(_)) if self.roll_back() => Err(refused),
+            refused if is_write(&error) && self.roll_back() => Err(refused),
             _ => Err(fatal(&error)),
         }
     }
 
     /// Rolls back the whole transaction, unless SQLite has done so by itself. Returns whether it is gone.
-    fn take_back(&self) -> bool {
+    fn roll_back(&self) -> bool {
         self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok()
     }
 
@@ -85,20 +85,21 @@ impl Writer {
         match work {
             WriteJob::Commit(unit, reply) => {
                 let _marked = self.steps.has_suspects().then(|| self.steps.recording(&unit));
-                let made = match &unit.changes[..] {
+                let result = match &unit.changes[..] {
                     // They make several changes, and the others beside them must not pay for what is wrong with one.
                     [Change::Prune(_) | Change::AdvanceOperation(_) | Change::Index { .. }] => {
-                        self.alone(|changes| changes.unit(&unit))
+                        self.apply_in_savepoint(|changes| changes.unit(&unit))
                     }
-                    [_] | [Change::ClaimKey(_), _] => self.bare(|changes| changes.unit(&unit)),
-                    _ => self.alone(|changes| changes.unit(&unit)),
+                    [_] | [Change::ClaimKey(_), _] => self.apply_bare(|changes| changes.unit(&unit)),
+                    _ => self.apply_in_savepoint(|changes| changes.unit(&unit)),
                 };
-                let outcome = self.check_transaction(&made);
-                replies.push(Box::new(move |committed| drop(reply.send(committed.and(made)))));
+                let outcome = self.check_transaction(&result);
+                replies.push(Box::new(move |committed| drop(reply.send(committed.and(result)))));
                 outcome
             }
             WriteJob::Take(now, room, reply) => {
-                let taken = self.alone(|changes| changes.due(now, &room).map_err(|error| translate(&error)));
+                let taken = self
+                    .apply_in_savepoint(|changes| changes.due(now, &room).map_err(|error| translate(&error)));
                 let outcome = self.check_transaction(&taken);
                 replies.push(Box::new(move |committed| drop(reply.send(committed.and(taken)))));
                 outcome
@@ -109,19 +110,22 @@ impl Writer {
     /// Applies a unit with one change. Each change reads before it writes, so that an error means that nothing was written, and
     /// no savepoint is needed: that is a third of what a small unit costs. If one has written before it failed, the whole
     /// transaction is rolled back.
-    fn bare<T>(&self, apply: impl FnOnce(UnitApplier<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn apply_bare<T>(
+        &self,
+        apply: impl FnOnce(UnitApplier<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let before = self.connection.total_changes();
-        let made = apply(UnitApplier::new(&self.connection, self.start));
-        match &made {
+        let result = apply(UnitApplier::new(&self.connection, self.start));
+        match &result {
             Err(error) if !self.connection.is_autocommit() && self.connection.total_changes() != before => {
-                Err(if self.take_back() { error.clone() } else { StoreError::Broken(error.to_string()) })
+                Err(if self.roll_back() { error.clone() } else { StoreError::Broken(error.to_string()) })
             }
-            _ => made,
+            _ => result,
         }
     }
 
     /// Applies one unit, as a whole or not at all, whatever happens to the others beside it.
-    fn alone<T>(
+    fn apply_in_savepoint<T>(
         &self,
         apply: impl FnOnce(UnitApplier<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -130,24 +134,24 @@ impl Writer {
             done.map_err(|error| translate(&error))
         };
         run("SAVEPOINT unit")?;
-        let made = apply(UnitApplier::new(&self.connection, self.start));
+        let result = apply(UnitApplier::new(&self.connection, self.start));
         if self.connection.is_autocommit() {
-            return made;
+            return result;
         }
-        let undone = if made.is_err() { run("ROLLBACK TO unit").map(drop) } else { Ok(()) };
+        let undone = if result.is_err() { run("ROLLBACK TO unit").map(drop) } else { Ok(()) };
         if let Err(error) = undone.and_then(|()| run("RELEASE unit")) {
             // Half of a unit must not be committed with the others.
-            return Err(if self.take_back() { error } else { StoreError::Broken(error.to_string()) });
+            return Err(if self.roll_back() { error } else { StoreError::Broken(error.to_string()) });
         }
-        made
+        result
     }
 
     /// When the disk is full or fails in the middle, SQLite may take back the whole transaction and not only the statement.
     /// What follows would then each be a transaction of its own, and what went before would be acknowledged and not there.
     ///
     /// The error of one unit is not reported to the others: "its claim was lost" would end a delivery that nobody else has.
-    fn check_transaction<T>(&self, made: &Result<T, StoreError>) -> Result<(), StoreError> {
-        match made {
+    fn check_transaction<T>(&self, result: &Result<T, StoreError>) -> Result<(), StoreError> {
+        match result {
             Err(error @ StoreError::Broken(_)) => Err(error.clone()),
             Err(error @ (StoreError::Full | StoreError::Damaged(_))) if self.connection.is_autocommit() => {
                 Err(error.clone())
@@ -257,8 +261,8 @@ mod tests {
     fn prm_8_a_transaction_that_is_taken_back_in_the_middle_is_refused_as_a_whole() {
         let folder = TempDir::new().unwrap();
         let writer = writer(&folder);
-        let pages = |most: u32| {
-            writer.connection.pragma_update_and_check(None, "max_page_count", most, |_| Ok(())).unwrap();
+        let pages = |limit: u32| {
+            writer.connection.pragma_update_and_check(None, "max_page_count", limit, |_| Ok(())).unwrap();
         };
         let events = || {
             let count = "SELECT count(*) FROM events";
@@ -289,16 +293,16 @@ mod tests {
         let writer = writer(&folder);
         let foreign = StoreError::LeaseLost(DeliveryId::new(1, 1));
         writer.begin().unwrap();
-        let made = writer.bare(|changes| {
+        let result = writer.apply_bare(|changes| {
             changes.run("UPDATE meta SET epoch = epoch + 1", [])?;
             Err::<(), _>(foreign.clone())
         });
-        assert_eq!(made, Err(foreign));
-        assert!(matches!(writer.check_transaction(&made), Err(StoreError::Failed(_))));
+        assert_eq!(result, Err(foreign));
+        assert!(matches!(writer.check_transaction(&result), Err(StoreError::Failed(_))));
         assert!(writer.connection.is_autocommit());
     }
 
-    /// PRM-8: whoever waits when the disk fails hears what was wrong with it. They used to hear that the writer has ended, and
+    /// PRM-8: a caller who waits when the disk fails gets the reason. Callers used to get that the writer has ended, and
     /// those were the last words of the hub.
     #[test]
     fn prm_8_who_waits_when_the_disk_fails_hears_why() {
@@ -309,7 +313,7 @@ mod tests {
         assert_eq!(answer.try_recv().unwrap(), Err(StoreError::Broken("the disk".into())));
     }
 
-    /// PRM-8: whoever waits for a writer that has panicked is told, and so is whoever comes later.
+    /// PRM-8: a caller who waits for a writer that has panicked gets an error, and so does every later caller.
     #[test]
     fn prm_8_nobody_waits_for_a_writer_that_has_panicked() {
         let folder = TempDir::new().unwrap();

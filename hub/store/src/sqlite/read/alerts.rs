@@ -38,13 +38,13 @@ pub(crate) fn incidents(
 pub(crate) fn dead_since(
     connection: &Connection,
     since: Millis,
-    most: u32,
+    limit: u32,
 ) -> rusqlite::Result<Vec<(Slug, u32)>> {
     let mut statement = connection.prepare_cached(
         "SELECT d.service, count(*) FROM (SELECT delivery FROM dead_letters WHERE at >= ?1 ORDER BY at DESC LIMIT ?2) l
          JOIN deliveries d ON d.number = l.delivery GROUP BY d.service",
     )?;
-    statement.query_map(params![since.0, most], |row| Ok((rows::slug(row, 0)?, row.get(1)?)))?.collect()
+    statement.query_map(params![since.0, limit], |row| Ok((rows::slug(row, 0)?, row.get(1)?)))?.collect()
 }
 
 fn incident_row(row: &Row<'_>) -> rusqlite::Result<Incident> {

@@ -20,26 +20,30 @@ use crate::sqlite::rows::{self, STORED, WAITING_INDEX};
 use crate::sqlite::write::deliveries::stored;
 use crate::sqlite::write::set_based::{HELD_BY_RULE, PENDING_OF_SERVICE};
 
-pub(crate) fn pending(connection: &Connection, whose: &DeliverySelector, most: u32) -> rusqlite::Result<u32> {
-    let (sql, name) = match whose {
+pub(crate) fn pending(
+    connection: &Connection,
+    selector: &DeliverySelector,
+    limit: u32,
+) -> rusqlite::Result<u32> {
+    let (sql, name) = match selector {
         DeliverySelector::Service(name) => (PENDING_OF_SERVICE, name),
         DeliverySelector::HeldBy(name) => (HELD_BY_RULE, name),
     };
     let sql = format!("SELECT count(*) FROM ({sql} LIMIT ?2)");
-    connection.prepare_cached(&sql)?.query_row(params![name.as_str(), most], |row| row.get(0))
+    connection.prepare_cached(&sql)?.query_row(params![name.as_str(), limit], |row| row.get(0))
 }
 
 pub(crate) fn backlog_counts(
     connection: &Connection,
     services: Vec<Slug>,
-    most: u32,
+    limit: u32,
 ) -> rusqlite::Result<BacklogCounts> {
     let mut count = connection.prepare_cached(sql!(
         "SELECT count(*) FROM (SELECT 1 FROM deliveries
          WHERE " IS_WAITING " AND state IN " PENDING_UNCLAIMED " AND service = ?1 LIMIT ?2)"
     ))?;
     let waiting = services.into_iter().map(|service| {
-        let waiting = count.query_row(params![service.as_str(), most], |row| row.get(0))?;
+        let waiting = count.query_row(params![service.as_str(), limit], |row| row.get(0))?;
         Ok((service, waiting))
     });
     let mut open = connection.prepare_cached(
@@ -59,8 +63,8 @@ pub(crate) fn delivery(
     if database(connection)? != id.database {
         return Ok(None);
     }
-    let Some(kept) = stored(connection, id)? else { return Ok(None) };
-    Ok(Some((kept, attempts(connection, id)?)))
+    let Some(stored) = stored(connection, id)? else { return Ok(None) };
+    Ok(Some((stored, attempts(connection, id)?)))
 }
 
 pub(crate) fn attempts(connection: &Connection, id: DeliveryId) -> rusqlite::Result<Vec<Attempt>> {
@@ -101,7 +105,7 @@ pub(crate) fn deliveries(
             (select("d.number < ?1 AND d.event = ?3"), Some(event))
         }
     };
-    page_of(connection, &sql, page, of, read, |kept| takes(filter, kept))
+    page_of(connection, &sql, page, of, read, |stored| takes(filter, stored))
 }
 
 /// Every pending delivery, each by the index of its kind.
@@ -123,13 +127,13 @@ fn are_few(connection: &Connection, filter: &DeliveryFilter) -> rusqlite::Result
     Ok(count < LOOKED_AT as i64)
 }
 
-fn takes(filter: &DeliveryFilter, kept: &StoredDelivery) -> bool {
-    is_among(filter.sources.as_deref(), &kept.source)
-        && filter.service.as_ref().is_none_or(|service| *service == kept.service)
-        && filter.rule.as_ref().is_none_or(|rule| *rule == kept.rule.0)
-        && filter.event.as_ref().is_none_or(|event| *event == kept.event)
-        && (filter.states.is_empty() || filter.states.contains(&kept.state))
-        && filter.reason.is_none_or(|reason| Some(reason) == kept.reason)
+fn takes(filter: &DeliveryFilter, stored: &StoredDelivery) -> bool {
+    is_among(filter.sources.as_deref(), &stored.source)
+        && filter.service.as_ref().is_none_or(|service| *service == stored.service)
+        && filter.rule.as_ref().is_none_or(|rule| *rule == stored.rule.0)
+        && filter.event.as_ref().is_none_or(|event| *event == stored.event)
+        && (filter.states.is_empty() || filter.states.contains(&stored.state))
+        && filter.reason.is_none_or(|reason| Some(reason) == stored.reason)
 }
 
 /// Returns when the next delivery of each service is due.

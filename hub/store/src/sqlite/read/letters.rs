@@ -93,7 +93,7 @@ pub(crate) fn dead_letter(
         .query_map(params![id.number.cast_signed(), i64::try_from(RELATED).unwrap_or(i64::MAX)], read)?
         .collect::<rusqlite::Result<_>>()?;
     let before = match dead.delivery.replay_of {
-        Some(original) => stored(connection, original)?.map(|kept| (kept.request, kept.payload)),
+        Some(original) => stored(connection, original)?.map(|stored| (stored.request, stored.payload)),
         None => None,
     };
     Ok(Some(DeadLetterDetails { attempts: attempts(connection, id)?, dead, event, related, before }))
@@ -121,22 +121,22 @@ pub(crate) fn dead_letters(
 pub(crate) fn count_letters(
     connection: &Connection,
     filter: &LetterFilter,
-    most: u64,
+    limit: u64,
 ) -> rusqlite::Result<MatchCount> {
-    let count = Search::new(connection, filter)?.count(connection, most)?;
+    let count = Search::new(connection, filter)?.count(connection, limit)?;
     let unindexed = if filter.text.is_some() { unindexed(connection)? } else { 0 };
-    Ok(MatchCount { count, all: count < most, unindexed })
+    Ok(MatchCount { count, all: count < limit, unindexed })
 }
 
 pub(crate) fn letters_behind(
     connection: &Connection,
     filter: &LetterFilter,
     behind: u64,
-    most: usize,
+    limit: usize,
 ) -> rusqlite::Result<DeadLetterBatch> {
     let database = database(connection)?;
     let search = Search::new(connection, filter)?;
-    let numbers = search.numbers(connection, SortOrder::Oldest, behind.cast_signed(), most)?;
+    let numbers = search.numbers(connection, SortOrder::Oldest, behind.cast_signed(), limit)?;
     let (mut all, mut bytes, mut last) = (Vec::with_capacity(numbers.len()), 0, behind);
     for number in &numbers {
         if bytes > TOGETHER_BYTES {
@@ -150,5 +150,5 @@ pub(crate) fn letters_behind(
             all.push((dead, event));
         }
     }
-    Ok((all, last, numbers.len() >= most))
+    Ok((all, last, numbers.len() >= limit))
 }

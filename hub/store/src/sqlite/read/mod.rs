@@ -44,9 +44,9 @@ impl RegistryReads for Sqlite {
         self.read(move |connection| registry::rule_versions(connection, &name)).await
     }
 
-    async fn circuit_history(&self, service: &Slug, most: usize) -> Result<Vec<Circuit>, StoreError> {
+    async fn circuit_history(&self, service: &Slug, limit: usize) -> Result<Vec<Circuit>, StoreError> {
         let service = service.clone();
-        self.read(move |connection| registry::circuit_history(connection, &service, most)).await
+        self.read(move |connection| registry::circuit_history(connection, &service, limit)).await
     }
 
     async fn audit(&self, page: PageRequest) -> Result<Page<AuditEntry>, StoreError> {
@@ -76,12 +76,12 @@ impl EventReads for Sqlite {
         self.read(move |connection| deliveries::deliveries(connection, &filter, page)).await
     }
 
-    async fn pending(&self, whose: DeliverySelector, most: u32) -> Result<u32, StoreError> {
-        self.read(move |connection| deliveries::pending(connection, &whose, most)).await
+    async fn pending(&self, selector: DeliverySelector, limit: u32) -> Result<u32, StoreError> {
+        self.read(move |connection| deliveries::pending(connection, &selector, limit)).await
     }
 
-    async fn backlog_counts(&self, services: Vec<Slug>, most: u32) -> Result<BacklogCounts, StoreError> {
-        self.read(move |connection| deliveries::backlog_counts(connection, services, most)).await
+    async fn backlog_counts(&self, services: Vec<Slug>, limit: u32) -> Result<BacklogCounts, StoreError> {
+        self.read(move |connection| deliveries::backlog_counts(connection, services, limit)).await
     }
 }
 
@@ -98,8 +98,8 @@ impl DeadLetterReads for Sqlite {
         self.read(move |connection| letters::dead_letters(connection, &filter, page)).await
     }
 
-    async fn count_letters(&self, filter: LetterFilter, most: u64) -> Result<MatchCount, StoreError> {
-        self.read(move |connection| letters::count_letters(connection, &filter, most)).await
+    async fn count_letters(&self, filter: LetterFilter, limit: u64) -> Result<MatchCount, StoreError> {
+        self.read(move |connection| letters::count_letters(connection, &filter, limit)).await
     }
 
     async fn failed_replay(
@@ -114,9 +114,9 @@ impl DeadLetterReads for Sqlite {
         &self,
         filter: LetterFilter,
         behind: u64,
-        most: usize,
+        limit: usize,
     ) -> Result<DeadLetterBatch, StoreError> {
-        self.read(move |connection| letters::letters_behind(connection, &filter, behind, most)).await
+        self.read(move |connection| letters::letters_behind(connection, &filter, behind, limit)).await
     }
 
     async fn untried_replays(
@@ -166,8 +166,8 @@ impl AlertReads for Sqlite {
         self.read(move |connection| alerts::incidents(connection, &filter, page)).await
     }
 
-    async fn dead_since(&self, since: Millis, most: u32) -> Result<Vec<(Slug, u32)>, StoreError> {
-        self.read(move |connection| alerts::dead_since(connection, since, most)).await
+    async fn dead_since(&self, since: Millis, limit: u32) -> Result<Vec<(Slug, u32)>, StoreError> {
+        self.read(move |connection| alerts::dead_since(connection, since, limit)).await
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn operation_row(row: &Row<'_>, database: u64) -> rusqlite::Result<Op
         id: OperationId::new(database, count(0)?),
         task: task.map_err(|error| rows::strange(1, error))?,
         filter: rows::parsed(row, 3, record::filter_from_text)?,
-        most: row.get::<_, Option<i64>>(4)?.map(i64::cast_unsigned),
+        limit: row.get::<_, Option<i64>>(4)?.map(i64::cast_unsigned),
         total: count(5)?,
         run: rows::numbered(row, 6)?,
         cause: row.get(7)?,

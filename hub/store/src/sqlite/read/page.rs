@@ -23,10 +23,10 @@ pub(crate) fn page_of<T>(
 ) -> rusqlite::Result<Page<T>> {
     let mut statement = connection.prepare_cached(sql)?;
     let from = page.from.map_or(i64::MAX, |from| i64::try_from(from).unwrap_or(i64::MAX));
-    let most = i64::try_from(LOOKED_AT).unwrap_or(i64::MAX);
+    let limit = i64::try_from(LOOKED_AT).unwrap_or(i64::MAX);
     let mut rows = match what_else {
-        Some(what_else) => statement.query(params![from, most, what_else])?,
-        None => statement.query(params![from, most])?,
+        Some(what_else) => statement.query(params![from, limit, what_else])?,
+        None => statement.query(params![from, limit])?,
     };
     let (mut items, mut looked_at, mut last) = (Vec::new(), 0, None);
     while items.len() < page.size {

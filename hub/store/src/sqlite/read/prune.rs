@@ -22,9 +22,9 @@ pub(crate) fn old_events(
     behind: u64,
 ) -> rusqlite::Result<PrunableEvents> {
     let mut statement = connection.prepare_cached(&old_sql())?;
-    let most = i64::try_from(LOOKED_AT).unwrap_or(i64::MAX);
+    let limit = i64::try_from(LOOKED_AT).unwrap_or(i64::MAX);
     let mut rows =
-        statement.query(params![limits.delivered.0, limits.discarded.0, behind.cast_signed(), most])?;
+        statement.query(params![limits.delivered.0, limits.discarded.0, behind.cast_signed(), limit])?;
     let (mut old, mut looked_at, mut last) = (PrunableEvents::default(), 0, behind);
     while let Some(row) = rows.next()? {
         // They are in the order of their arrival: behind the first that is young are others that are. One from the future says

@@ -60,12 +60,12 @@ pub(crate) fn rule_versions(connection: &Connection, name: &Slug) -> rusqlite::R
 pub(crate) fn circuit_history(
     connection: &Connection,
     service: &Slug,
-    most: usize,
+    limit: usize,
 ) -> rusqlite::Result<Vec<Circuit>> {
     let sql = "SELECT service, state, until, trips, reason, changed FROM circuits WHERE service = ?1
                ORDER BY number DESC LIMIT ?2";
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    connection.prepare_cached(sql)?.query_map(params![service.as_str(), most], circuit)?.collect()
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    connection.prepare_cached(sql)?.query_map(params![service.as_str(), limit], circuit)?.collect()
 }
 
 pub(crate) fn audit(connection: &Connection, page: PageRequest) -> rusqlite::Result<Page<AuditEntry>> {

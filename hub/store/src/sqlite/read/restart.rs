@@ -18,14 +18,14 @@ pub(crate) fn quarantine_candidates(
         "SELECT {STORED}, {REQUEST}, d.against, coalesce(d.starts, ''), d.step FROM deliveries d JOIN events e ON e.number = d.event
          JOIN requests r ON r.delivery = d.number WHERE {GUILTY}"
     ))?;
-    let convict = |row: &rusqlite::Row<'_>| {
+    let guilty = |row: &rusqlite::Row<'_>| {
         let step = HandlingStep::of(row.get(STORED_COLUMNS + 4)?);
         let evidence = CrashHistory {
             crashes: row.get(STORED_COLUMNS + 2)?,
             starts: row.get(STORED_COLUMNS + 3)?,
-            step: step.ok_or_else(|| rows::strange(STORED_COLUMNS + 4, "no step"))?,
+            step: step.ok_or_else(|| rows::strange(STORED_COLUMNS + 4, "a step is required"))?,
         };
         Ok((rows::stored_row(row, database, Some(STORED_COLUMNS))?, evidence))
     };
-    statement.query_map(params![epoch.cast_signed(), CRASHES_MAX], convict)?.collect()
+    statement.query_map(params![epoch.cast_signed(), CRASHES_MAX], guilty)?.collect()
 }

@@ -111,7 +111,7 @@ impl Counter {
             id: OperationId::new(0, 0),
             task: BulkAction::Replay(plan),
             filter: LetterFilter::default(),
-            most: None,
+            limit: None,
             total: 10,
             run: OperationState::Running,
             cause: None,
@@ -129,10 +129,10 @@ impl Counter {
     }
 }
 
-fn step(operation: OperationId, from_cursor: u64, doings: Vec<BulkItem>) -> Change {
+fn step(operation: OperationId, from_cursor: u64, items: Vec<BulkItem>) -> Change {
     Change::AdvanceOperation(OperationStep {
         operation,
-        doings,
+        items,
         skipped: 0,
         cause: None,
         failed_delivery: None,
@@ -143,7 +143,7 @@ fn step(operation: OperationId, from_cursor: u64, doings: Vec<BulkItem>) -> Chan
     })
 }
 
-/// The number of statements of each unit, without those that begin and end the transaction. Whoever lowers one lowers it here.
+/// The number of statements of each unit, without those that begin and end the transaction. A change that lowers one lowers it here.
 const BOUNDS: &[(&str, usize)] = &[
     ("accept an event with one delivery", 3),
     ("deliver at once", 1),

@@ -37,9 +37,9 @@ impl UnitApplier<'_> {
     /// no look at another row.
     pub(crate) fn add_delivery(
         &mut self,
-        born: &DeliveryInsert<'_>,
+        insert: &DeliveryInsert<'_>,
     ) -> Result<(i64, StoredState), StoreError> {
-        let DeliveryInsert { event, new, at, replay_of } = born;
+        let DeliveryInsert { event, new, at, replay_of } = insert;
         let rule =
             if new.initial.depends_on_rule() { self.rule_status(&new.rule.0)? } else { RuleStatus::Enabled };
         let order_busy = new.initial.depends_on_order(rule) && self.is_order_busy(new)?;
@@ -71,7 +71,7 @@ impl UnitApplier<'_> {
         } else if reason.is_some() {
             self.add_dead_letter(number, *at, None, 0)?;
         }
-        self.made(number, state.shown());
+        self.record_inserted(number, state.shown());
         Ok((number, state))
     }
 
@@ -110,7 +110,7 @@ impl UnitApplier<'_> {
             && let Some(next) = self.order_behind(number)?.next()
         {
             self.start_in_order(next, StoredState::Leased)?;
-            let next = stored(self.connection, self.name(next.cast_signed()));
+            let next = stored(self.connection, self.delivery_id(next.cast_signed()));
             self.committed.ready.extend(next.map_err(|error| translate(&error))?);
         }
         Ok(())
@@ -239,7 +239,7 @@ impl UnitApplier<'_> {
             found.append(&mut retries);
             for (_, number) in found {
                 take.execute(params![number, self.start.epoch.cast_signed()])?;
-                taken.extend(stored(self.connection, self.name(number))?);
+                taken.extend(stored(self.connection, self.delivery_id(number))?);
             }
         }
         Ok(taken)
@@ -255,8 +255,8 @@ pub(crate) fn stored(connection: &Connection, id: DeliveryId) -> rusqlite::Resul
         )
     });
     let mut statement = connection.prepare_cached(&SQL)?;
-    let kept = |row: &Row<'_>| rows::stored_row(row, id.database, Some(STORED_COLUMNS));
-    statement.query_row([id.number.cast_signed()], kept).optional()
+    let stored = |row: &Row<'_>| rows::stored_row(row, id.database, Some(STORED_COLUMNS));
+    statement.query_row([id.number.cast_signed()], stored).optional()
 }
 
 fn micros(time: std::time::Duration) -> i64 {

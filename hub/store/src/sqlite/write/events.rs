@@ -45,7 +45,8 @@ impl UnitApplier<'_> {
         let mut deliveries = self.connection.prepare_cached(
             "SELECT number FROM deliveries WHERE event = ?1 AND replay_of IS NULL ORDER BY number",
         )?;
-        let deliveries = deliveries.query_map([number], |row| row.get(0).map(|number| self.name(number)))?;
+        let deliveries =
+            deliveries.query_map([number], |row| row.get(0).map(|number| self.delivery_id(number)))?;
         Ok(StoreError::EventExists { fingerprint, deliveries: deliveries.collect::<rusqlite::Result<_>>()? })
     }
 }

@@ -323,7 +323,7 @@ impl UnitApplier<'_> {
                 "UPDATE letter_groups SET note = ?2 WHERE fingerprint = ?1",
                 params![fingerprint_to_number(*fingerprint), note],
             )?,
-            Annotation::Stands { fingerprint, state } => self.run(
+            Annotation::GroupState { fingerprint, state } => self.run(
                 "UPDATE letter_groups SET state = ?2 WHERE fingerprint = ?1",
                 params![fingerprint_to_number(*fingerprint), state.to_number()],
             )?,

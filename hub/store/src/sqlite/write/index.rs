@@ -1,7 +1,7 @@
 //! The words of dead letters.
 //!
 //! They are put into the index in a lane that waits for all others, so that a wave of failures costs those who send events
-//! nothing. Until then a dead letter is found by everything but its words, and whoever searches is told how many are missing.
+//! nothing. Until then a dead letter is found by everything but its words, and a search says how many are missing.
 
 use rusqlite::params;
 use seawall_hub_core::domain::delivery::DeliveryId;
@@ -12,10 +12,10 @@ use crate::sqlite::engine::writer::translate;
 use crate::sqlite::write::UnitApplier;
 
 impl UnitApplier<'_> {
-    pub(crate) fn index(&mut self, most: u32) -> Result<(), StoreError> {
+    pub(crate) fn index(&mut self, limit: u32) -> Result<(), StoreError> {
         let numbers: Vec<i64> = self
             .prepare("SELECT delivery FROM dead_letters WHERE indexed = 0 LIMIT ?1")?
-            .query_map([most], |row| row.get(0))
+            .query_map([limit], |row| row.get(0))
             .and_then(Iterator::collect)
             .map_err(|error| translate(&error))?;
         for number in &numbers {

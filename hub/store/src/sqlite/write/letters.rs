@@ -62,8 +62,9 @@ impl UnitApplier<'_> {
                     |row| Ok((row.get::<_, i64>(0)?, rows::state(row, 1)?)),
                 )?;
                 let unknown = StoreError::WrongState(found.state.word());
-                Err(before
-                    .map_or(unknown, |(before, state)| StoreError::AlreadyReplayed(self.name(before), state)))
+                Err(before.map_or(unknown, |(before, state)| {
+                    StoreError::AlreadyReplayed(self.delivery_id(before), state)
+                }))
             }
         }
     }
@@ -86,7 +87,7 @@ impl UnitApplier<'_> {
             .ok_or(StoreError::NotADeadLetter(*dead))?;
         let made = self.add_delivery(&DeliveryInsert { event, new, at: *at, replay_of: Some(number) })?;
         if let Some((rule, order)) = order {
-            // The rule may have another ordering key by now; then those behind the dead letter wait for nobody.
+            // The rule may have another ordering key by now; then those behind the dead letter have nothing to wait for.
             let stays = rule == new.rule.0.as_str() && new.order.as_ref() == Some(&order);
             self.start_replayed(number, stays.then_some(made))?;
         }
@@ -105,17 +106,17 @@ impl UnitApplier<'_> {
 
     pub(crate) fn dead_letter_all(
         &mut self,
-        whose: &DeliverySelector,
-        most: u32,
+        selector: &DeliverySelector,
+        limit: u32,
         at: Millis,
     ) -> Result<(), StoreError> {
-        let (sql, name) = match whose {
+        let (sql, name) = match selector {
             DeliverySelector::Service(name) => (PENDING_OF_SERVICE, name),
             DeliverySelector::HeldBy(name) => (HELD_BY_RULE, name),
         };
         let numbers: Vec<i64> = self
             .prepare(&format!("{sql} LIMIT ?2"))?
-            .query_map(params![name.as_str(), most], |row| row.get(0))
+            .query_map(params![name.as_str(), limit], |row| row.get(0))
             .and_then(Iterator::collect)
             .map_err(|error| translate(&error))?;
         let mut orders = BTreeMap::new();
@@ -132,7 +133,7 @@ impl UnitApplier<'_> {
             )?;
             orders.extend(order.map(|order| (order, *number)));
         }
-        // Others of an order may go elsewhere, or be held by nobody. Looked at once for each, because many may wait in it.
+        // Other deliveries of an order may go to another service, or not be held. Each order is read once, because many may wait in it.
         for number in orders.into_values() {
             self.start_next(number)?;
         }
@@ -141,8 +142,8 @@ impl UnitApplier<'_> {
     }
 
     /// Releases the held deliveries of a rule. Of each order only the first is released, and none where a replay is in progress.
-    pub(crate) fn release_held(&mut self, rule: &Slug, most: u32) -> Result<(), StoreError> {
-        let released = self.run(RELEASE, params![rule.as_str(), most])?;
+    pub(crate) fn release_held(&mut self, rule: &Slug, limit: u32) -> Result<(), StoreError> {
+        let released = self.run(RELEASE, params![rule.as_str(), limit])?;
         self.committed.touched += released;
         let left = self.find(&format!("{HELD_BY_RULE} LIMIT 1"), [rule.as_str()], |_| Ok(()))?;
         if released > 0 && left.is_none() {

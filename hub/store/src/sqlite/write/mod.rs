@@ -40,8 +40,8 @@ impl<'c> UnitApplier<'c> {
             self.change(change)?;
         }
         for change in &unit.changes {
-            if let Change::ClaimKey(once) = change {
-                self.remember(once)?;
+            if let Change::ClaimKey(record) = change {
+                self.record_key(record)?;
             }
         }
         Ok(self.committed)
@@ -63,7 +63,7 @@ impl<'c> UnitApplier<'c> {
             Change::PutCircuit { circuit, .. } => self.put_circuit(circuit),
             Change::PutKey(key) => self.put_key(key),
             Change::Audit(entry) => self.add_audit(entry),
-            Change::ClaimKey(once) => self.once(once),
+            Change::ClaimKey(record) => self.claim_key(record),
             Change::AddEvent(event, deliveries) => self.add_event(event, deliveries),
             Change::MoveTimes { by, now, thorough } => self.move_times(*by, *now, *thorough),
             Change::Settle(settlement) => self.settle(settlement),
@@ -72,12 +72,12 @@ impl<'c> UnitApplier<'c> {
             Change::Replay(replay) => self.replay(replay),
             Change::Move(moved) => self.move_letter(moved),
             Change::Note(note) => self.note(note),
-            Change::StartOperation(operation) => self.begin_work(operation),
+            Change::StartOperation(operation) => self.start_operation(operation),
             Change::TransitionOperation(transition) => self.transition(transition),
-            Change::AdvanceOperation(step) => self.step(step),
-            Change::Index { most } => self.index(*most),
-            Change::DeadLetterAll { whose, most, at } => self.dead_letter_all(whose, *most, *at),
-            Change::ReleaseHeld { rule, most } => self.release_held(rule, *most),
+            Change::AdvanceOperation(step) => self.advance(step),
+            Change::Index { limit } => self.index(*limit),
+            Change::DeadLetterAll { selector, limit, at } => self.dead_letter_all(selector, *limit, *at),
+            Change::ReleaseHeld { rule, limit } => self.release_held(rule, *limit),
             Change::Reseal(reseal) => self.reseal(reseal),
             Change::Prune(prune) => self.prune(prune),
         }
@@ -101,12 +101,12 @@ impl<'c> UnitApplier<'c> {
         self.prepare(sql)?.query_row(params, read).optional().map_err(|error| translate(&error))
     }
 
-    pub(crate) fn name(&self, number: i64) -> DeliveryId {
+    pub(crate) fn delivery_id(&self, number: i64) -> DeliveryId {
         DeliveryId::new(self.start.database, number.cast_unsigned())
     }
 
-    pub(crate) fn made(&mut self, number: i64, state: DeliveryState) {
-        let id = self.name(number);
+    pub(crate) fn record_inserted(&mut self, number: i64, state: DeliveryState) {
+        let id = self.delivery_id(number);
         self.committed.deliveries.push((id, state));
     }
 }

@@ -11,7 +11,7 @@ use crate::sqlite::read::operations::{OPERATION, operation_row};
 use crate::sqlite::write::UnitApplier;
 
 impl UnitApplier<'_> {
-    pub(crate) fn begin_work(&mut self, operation: &Operation) -> Result<(), StoreError> {
+    pub(crate) fn start_operation(&mut self, operation: &Operation) -> Result<(), StoreError> {
         let OperationProgress { begun, skipped, tried, faltered, delivered, failed } = operation.progress;
         let numbers = [begun, skipped, tried, faltered, delivered, failed, operation.cursor, operation.total];
         let [begun, skipped, tried, faltered, delivered, failed, cursor, total] =
@@ -25,7 +25,7 @@ impl UnitApplier<'_> {
                 task,
                 plan,
                 record::filter_to_text(&operation.filter),
-                operation.most.map(u64::cast_signed),
+                operation.limit.map(u64::cast_signed),
                 total,
                 operation.run.to_number(),
                 operation.cause,
@@ -79,7 +79,7 @@ impl UnitApplier<'_> {
     }
 
     /// Applies a batch and stores the progress: both, or none. Dead letters that others have changed meanwhile are skipped.
-    pub(crate) fn step(&mut self, step: &OperationStep) -> Result<(), StoreError> {
+    pub(crate) fn advance(&mut self, step: &OperationStep) -> Result<(), StoreError> {
         let operation = self.operation(step.operation)?;
         let refused = |run: OperationState| StoreError::WrongState(run.word());
         if operation.run != OperationState::Running {
@@ -89,8 +89,8 @@ impl UnitApplier<'_> {
             return Err(StoreError::Stale { found: Some(operation.cursor) });
         }
         let (number, mut begun) = (operation.id.number.cast_signed(), 0);
-        for doing in &step.doings {
-            begun += u32::from(self.do_one(doing, step, number)?);
+        for item in &step.items {
+            begun += u32::from(self.apply_item(item, step, number)?);
         }
         self.committed.touched += begun as usize;
         let operation = operation.advance(step.result(u64::from(begun))).map_err(refused)?;
@@ -112,14 +112,19 @@ impl UnitApplier<'_> {
         .map(drop)
     }
 
-    fn do_one(&mut self, doing: &BulkItem, step: &OperationStep, operation: i64) -> Result<bool, StoreError> {
-        let (BulkItem::Replay(id, _) | BulkItem::Move(id, _)) = doing;
+    fn apply_item(
+        &mut self,
+        item: &BulkItem,
+        step: &OperationStep,
+        operation: i64,
+    ) -> Result<bool, StoreError> {
+        let (BulkItem::Replay(id, _) | BulkItem::Move(id, _)) = item;
         let letter = match self.letter(*id) {
             Ok(letter) => letter,
             Err(StoreError::NotADeadLetter(_)) => return Ok(false),
             Err(error) => return Err(error),
         };
-        match doing {
+        match item {
             BulkItem::Replay(..) if letter.state.may_replay(false).is_err() => Ok(false),
             BulkItem::Replay(dead, new) => {
                 let replay =

@@ -19,24 +19,24 @@ impl UnitApplier<'_> {
             PruneTarget::Events { numbers, limits } => self.prune_events(numbers, *limits)?,
             // The oldest first, and the newest never: its number must not be given out again. Work that has ended goes with what is
             // remembered of it.
-            PruneTarget::Audit { before, most } => self.run(
+            PruneTarget::Audit { before, limit } => self.run(
                 "DELETE FROM operations WHERE number IN (SELECT number FROM operations WHERE ended < ?1 ORDER BY number LIMIT ?2)
                  AND number < (SELECT max(number) FROM operations)",
-                params![before.0, most],
+                params![before.0, limit],
             )? + self.run(
                 "DELETE FROM audit WHERE number IN
                  (SELECT number FROM (SELECT number, at FROM audit ORDER BY number LIMIT ?2) WHERE at < ?1)
                  AND number < (SELECT max(number) FROM audit)",
-                params![before.0, most],
+                params![before.0, limit],
             )?,
-            PruneTarget::Incidents { before, most } => self.run(
+            PruneTarget::Incidents { before, limit } => self.run(
                 "DELETE FROM incidents WHERE number IN
                  (SELECT number FROM incidents WHERE resolved < ?1 AND live = 0 ORDER BY number LIMIT ?2)
                  AND number < (SELECT max(number) FROM incidents)",
-                params![before.0, most],
+                params![before.0, limit],
             )?,
-            PruneTarget::Keys { now, most } => self.run(PRUNE_KEYS, params![now.0, most])?,
-            PruneTarget::Room { most } => self.give_back(*most)?,
+            PruneTarget::Keys { now, limit } => self.run(PRUNE_KEYS, params![now.0, limit])?,
+            PruneTarget::Room { limit } => self.give_back(*limit)?,
         };
         Ok(())
     }
@@ -73,13 +73,13 @@ impl UnitApplier<'_> {
     }
 
     /// Returns free pages to the file system that will not be needed again soon.
-    fn give_back(&self, most: u32) -> Result<usize, StoreError> {
+    fn give_back(&self, limit: u32) -> Result<usize, StoreError> {
         let count = |name: &str| {
             let value = self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
             value.map_err(|error| translate(&error))
         };
         let (all, free) = (count("page_count")?, count("freelist_count")?);
-        let spare = (free - FREE_KEPT.max(all / FREE_SHARE)).min(i64::from(most));
+        let spare = (free - FREE_KEPT.max(all / FREE_SHARE)).min(i64::from(limit));
         if spare <= 0 {
             return Ok(0);
         }

@@ -107,7 +107,7 @@ impl UnitApplier<'_> {
         )
     }
 
-    /// Replaces a secret, if it is still the one that was encrypted anew.
+    /// Replaces a secret, if it is still the one that was encrypted again.
     pub(crate) fn reseal(&mut self, rotation: &SecretRotation) -> Result<(), StoreError> {
         let SecretRotation { owner, was, now } = rotation;
         let (sql, name) = match owner {

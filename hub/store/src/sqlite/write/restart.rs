@@ -1,9 +1,9 @@
-//! What the process had in hand when it ended: taken up by the next start, and counted if the end was a crash.
+//! Deliveries that the process before had claimed when it ended: the next start makes them due, and counts the end if it was a crash.
 //!
-//! The rules are in `seawall_hub_core::domain::delivery::suspects`. Here is how they are kept: `crashes` counts how often a delivery was in hand
-//! at a crash since its last outcome, and makes it watched. `against` and `step` are what speaks against it, by the marks that
-//! the process has left (see `crate::steps`). A convict stays leased to the epoch that has ended until it is given up.
-//! Nobody who is delivered at once is ever written to for this.
+//! The rules are in `seawall_hub_core::domain::delivery::suspects`, and this is how they are stored. `crashes` counts how often a
+//! delivery was claimed at a crash since its last outcome, and makes it a suspect. `against` and `step` are what counts against it,
+//! by the marks that the process has left (see `crate::steps`). A guilty delivery stays leased to the epoch that has ended until it
+//! is quarantined. A delivery that is delivered at once costs no write for this.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use seawall_hub_core::domain::delivery::suspects::{CRASHES_MAX, CrashTrace, FEW, Suspicion};

@@ -2,8 +2,8 @@
 //!
 //! They stay SQL because they are on the way of every event, or change many rows at once. Each does exactly what a function of
 //! [`DeliveryFacts`](seawall_hub_core::domain::delivery::DeliveryFacts) or a sibling of it says: `tests/equivalence` inserts every
-//! combination of the facts, runs the statement and compares each row. Whoever adds a statement here adds it there; a test of the
-//! project's shape sees to that.
+//! combination of the facts, runs the statement and compares each row. A new statement here needs a proof there; a test of the
+//! project's shape demands it.
 
 use crate::sql::sql;
 

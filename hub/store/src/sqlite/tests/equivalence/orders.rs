@@ -55,7 +55,7 @@ impl Orders {
             if let Some(next) = next(OrderFacts::of(states)) {
                 let next = &mut rows[usize::try_from(next).unwrap()];
                 next.state = StoredState::Queued;
-                // Where one order is looked at alone, it is claimed anew.
+                // Where one order is read alone, it is claimed again.
                 next.epoch = self.table.start.epoch;
             }
         }
@@ -108,7 +108,7 @@ fn hub_14_dead_lettering_in_bulk_is_the_function_for_every_order_of_two() {
                 orders.insert(second, "other", "rule", key);
             }
         }
-        let (name, whose) = if by_service {
+        let (name, selector) = if by_service {
             ("gone", DeliverySelector::Service(Slug::new("gone").unwrap()))
         } else {
             ("rule", DeliverySelector::HeldBy(Slug::new("rule").unwrap()))
@@ -122,10 +122,10 @@ fn hub_14_dead_lettering_in_bulk_is_the_function_for_every_order_of_two() {
             }
         };
         let chosen = (0..orders.before.len()).filter(|place| is_chosen(*place)).count();
-        let counted = deliveries::pending(&orders.table.connection, &whose, 1_000_000).unwrap();
+        let counted = deliveries::pending(&orders.table.connection, &selector, 1_000_000).unwrap();
         assert_eq!(usize::try_from(counted).unwrap(), chosen);
         let mut applier = orders.table.applier();
-        applier.dead_letter_all(&whose, 1_000_000, NOW).unwrap();
+        applier.dead_letter_all(&selector, 1_000_000, NOW).unwrap();
         assert_eq!(applier.committed.touched, chosen);
         let dead_letter = |(place, facts): (usize, &DeliveryFacts)| {
             if is_chosen(place) { facts.clone().dead_lettered(NOW) } else { facts.clone() }

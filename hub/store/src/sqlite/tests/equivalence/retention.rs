@@ -96,7 +96,7 @@ fn hub_14_a_key_is_pruned_when_it_can_be_claimed_again() {
         let sql = "INSERT INTO once (scope, key, fingerprint, note, deliveries, until) VALUES ('s', ?1, x'', '', '[]', ?1)";
         table.connection.execute(sql, [until]).unwrap();
     }
-    table.applier().prune(&PruneTarget::Keys { now: NOW, most: 10 }).unwrap();
+    table.applier().prune(&PruneTarget::Keys { now: NOW, limit: 10 }).unwrap();
     for until in times {
         let wanted = Claim { fingerprint: [0; 32], token: 0, lease: 0 };
         let decision = claim(Entry::Done { fingerprint: [1; 32], until }, &wanted, NOW.0);
