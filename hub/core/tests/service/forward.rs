@@ -208,12 +208,7 @@ async fn hub_5_what_has_stalled_comes_forward_after_a_restart<F: Timed>() {
             ids
         })
         .await;
-    scene
-        .hub
-        .gateway
-        .move_circuit(&scene.cx(), &billing(), CircuitCommand::Reset, "it is back")
-        .await
-        .unwrap();
+    scene.move_circuit(CircuitCommand::Reset, "it is back").await;
     scene.peer.feel(WELL);
     let scene = scene.restart(&place).await;
     scene.play(scene.until_all(&ids, DeliveryState::Delivered)).await;
@@ -251,26 +246,11 @@ async fn hub_5_a_heap_of_retries_does_not_starve_fresh_work<F: Timed>() {
 async fn hub_7_a_new_service_of_the_same_name_has_a_new_circuit<F: Timed>() {
     let place = F::create().await;
     let scene = Scene::new(&place, USUAL, everything()).await;
-    scene
-        .hub
-        .gateway
-        .move_circuit(&scene.cx(), &billing(), CircuitCommand::ForceOpen, "maintenance")
-        .await
-        .unwrap();
-    scene
-        .hub
-        .gateway
-        .move_circuit(&scene.cx(), &billing(), CircuitCommand::ForceOpen, "longer than we thought")
-        .await
-        .unwrap();
+    scene.move_circuit(CircuitCommand::ForceOpen, "maintenance").await;
+    scene.move_circuit(CircuitCommand::ForceOpen, "longer than we thought").await;
     let kept = scene.store.registered().await.unwrap().circuits;
     assert_eq!(kept[0].reason.as_deref(), Some("longer than we thought"));
-    scene
-        .hub
-        .registry
-        .delete_rule(&scene.cx(), &slug("everything"), None, PendingPolicy::Refuse)
-        .await
-        .unwrap();
+    scene.delete_rule(&slug("everything")).await;
     scene.hub.registry.delete_service(&scene.cx(), &billing(), None, PendingPolicy::Refuse).await.unwrap();
     scene.hub.registry.put_service(&scene.cx(), peer_service(USUAL), None).await.unwrap();
     let scene = scene.restart(&place).await;

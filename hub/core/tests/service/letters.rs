@@ -100,22 +100,10 @@ async fn crd_7_a_second_replay_is_refused_unless_it_is_meant<F: Timed>() {
             scene.peer.script("evt", [says(422)]);
             let failed = scene.replay(dead, &again(ReplayMode::Same)).await.unwrap();
             scene.until(failed, DeliveryState::DeadLettered).await;
-            let refused = scene.replay(dead, &again(ReplayMode::Same)).await;
-            assert!(
-                matches!(&refused, Err(ChangeError::Conflict(why)) if why.contains(&failed.to_string())),
-                "{refused:?}"
-            );
-            let second =
-                scene.replay(dead, &ReplayRequest { again: true, ..again(ReplayMode::Same) }).await.unwrap();
-            scene.until(second, DeliveryState::Delivered).await;
-            let refused = scene.replay(dead, &again(ReplayMode::Same)).await;
-            assert!(
-                matches!(&refused, Err(ChangeError::Conflict(why)) if why.contains(&second.to_string())),
-                "{refused:?}"
-            );
-            let third =
-                scene.replay(dead, &ReplayRequest { again: true, ..again(ReplayMode::Same) }).await.unwrap();
-            scene.until(third, DeliveryState::Delivered).await;
+            refuses_to_replay(&scene, dead, failed).await;
+            let second = replay_once_more(&scene, dead).await;
+            refuses_to_replay(&scene, dead, second).await;
+            replay_once_more(&scene, dead).await;
             assert_eq!(scene.peer.got().len(), 4);
         })
         .await;
@@ -246,6 +234,21 @@ async fn crd_7_an_id_of_another_database_is_unknown<F: Timed>() {
     assert!(scene.hub.dead_letters.letter(ours).await.unwrap().is_some(), "and ours is untouched");
 }
 
+/// Fails unless a replay is refused because this delivery replays the dead letter.
+async fn refuses_to_replay(scene: &Scene<impl Timed>, dead: DeliveryId, replayed: DeliveryId) {
+    let refused = scene.replay(dead, &again(ReplayMode::Same)).await;
+    let names = matches!(&refused, Err(ChangeError::Conflict(why)) if why.contains(&replayed.to_string()));
+    assert!(names, "{refused:?}");
+}
+
+/// Replays a dead letter that was replayed before, and returns the replay when it is delivered.
+async fn replay_once_more(scene: &Scene<impl Timed>, dead: DeliveryId) -> DeliveryId {
+    let request = ReplayRequest { again: true, ..again(ReplayMode::Same) };
+    let replay = scene.replay(dead, &request).await.unwrap();
+    scene.until(replay, DeliveryState::Delivered).await;
+    replay
+}
+
 /// HUB-4, CRD-7: of what could not be rendered there is nothing to send as it was; with a mended rule it can be rendered. A rule
 /// that is gone renders nothing, and the bytes are there still.
 async fn crd_7_what_could_not_be_rendered_is_replayed_by_a_mended_rule<F: Timed>() {
@@ -270,12 +273,7 @@ async fn crd_7_what_could_not_be_rendered_is_replayed_by_a_mended_rule<F: Timed>
             scene.until(replay, DeliveryState::Delivered).await;
 
             let refused = scene.dead_letter("refused", json!({"name": "y"})).await;
-            scene
-                .hub
-                .registry
-                .delete_rule(&scene.cx(), &slug("everything"), None, PendingPolicy::Refuse)
-                .await
-                .unwrap();
+            scene.delete_rule(&slug("everything")).await;
             let gone = scene.replay(refused, &again(ReplayMode::Render)).await;
             assert!(
                 matches!(&gone, Err(ChangeError::Conflict(why)) if why.contains("was deleted")),
@@ -364,12 +362,7 @@ async fn hub_1_a_service_that_could_not_be_deleted_is_at_work<F: Timed>() {
     let scene = Scene::new(&place, USUAL, everything()).await;
     scene.hub.registry.pause_service(&scene.cx(), &billing(), true).await.unwrap();
     let buried = scene.one("buried", json!({})).await;
-    scene
-        .hub
-        .registry
-        .delete_rule(&scene.cx(), &slug("everything"), None, PendingPolicy::Refuse)
-        .await
-        .unwrap();
+    scene.delete_rule(&slug("everything")).await;
     scene.hub.registry.pause_service(&scene.cx(), &billing(), false).await.unwrap();
     // The store has another version, and does not delete it.
     let service = scene.hub.registry.service(&billing()).unwrap();
@@ -427,12 +420,7 @@ async fn prm_8_a_long_order_is_buried_like_any_other() {
     };
     let all = Change::AddEvent(event("all"), (0..8_000).map(order).collect());
     let ids = scene.store.commit(WritePriority::Ingest, UnitOfWork::of(all)).await.unwrap().deliveries;
-    scene
-        .hub
-        .registry
-        .delete_rule(&scene.cx(), &slug("everything"), None, PendingPolicy::Refuse)
-        .await
-        .unwrap();
+    scene.delete_rule(&slug("everything")).await;
     let (clock, service) = (Clock::system(), billing());
     let began = clock.precise();
     scene.hub.registry.delete_service(&scene.cx(), &service, None, PendingPolicy::DeadLetter).await.unwrap();

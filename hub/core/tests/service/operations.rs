@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::factory::{MemoryFactory, StoreFactory};
 use crate::peer::{Mood, WELL, says};
-use crate::scene::{Scene, USUAL, billing, everything};
+use crate::scene::{Scene, USUAL, billing, bulk_replay as replay, everything};
 use crate::time::{Timed, on_all_stores};
 
 on_all_stores!(
@@ -28,11 +28,6 @@ on_all_stores!(
     hub_6_work_ends_although_others_take_over_what_it_has_under_way,
     hub_9_work_that_ended_long_ago_is_pruned,
 );
-
-fn replay(rate: u32, canary: &[u32]) -> BulkRequest {
-    let task = BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate, canary: canary.to_vec() });
-    BulkRequest { task, filter: LetterFilter::default(), limit: None, key: None }
-}
 
 /// Makes dead letters, the oldest first.
 async fn dead_letters(scene: &Scene<impl Timed>, count: usize) -> Vec<DeliveryId> {

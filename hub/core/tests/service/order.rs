@@ -344,7 +344,7 @@ async fn prm_1_who_is_in_hand_when_its_rule_goes_is_not_held<F: Timed>() {
     let scene = Scene::new(&place, USUAL, everything()).await;
     let id = scene.one("0/0", json!({"key": 0})).await;
     scene.hub.registry.enable_rule(&scene.cx(), &name(), false, None).await.unwrap();
-    scene.hub.registry.delete_rule(&scene.cx(), &name(), None, PendingPolicy::Refuse).await.unwrap();
+    scene.delete_rule(&name()).await;
     // As somebody says who saw the rule disabled a moment ago.
     let settlement = settlement(claim(&scene.store, id), HELD);
     scene.store.commit(WritePriority::Outcomes, UnitOfWork::of(Change::Settle(settlement))).await.unwrap();

@@ -5,25 +5,23 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use seawall::{Clock, millis, secs};
-use seawall_hub_core::domain::dead_letter::LetterFilter;
 use seawall_hub_core::domain::delivery::{DeliveryState, Schedule};
-use seawall_hub_core::domain::event_type::EventType;
-use seawall_hub_core::domain::operation::{BulkAction, OperationState, ReplayMode, ReplayPlan};
+use seawall_hub_core::domain::operation::OperationState;
 use seawall_hub_core::domain::rule::{OrderingRule, Rule};
 use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{
     Change, Claim, CommitResult, LaneCapacity, StoreError, StoredDelivery, UnitOfWork, UnitStore,
     WritePriority,
 };
-use seawall_hub_core::service::{AcceptError, AcceptedEvent, BulkRequest, EventData, IncomingEvent};
+use seawall_hub_core::service::AcceptError;
 use seawall_hub_store::OpenError;
 use seawall_hub_store::memory::{MemoryPlace, MemoryStore};
 use seawall_testkit::until;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::factory::{Capabilities, MemoryFactory, StoreFactory};
 use crate::peer::{Mood, Peer, WELL, says};
-use crate::scene::{Scene, USUAL, everything, peer_service};
+use crate::scene::{Scene, USUAL, bulk_replay, everything, peer_service};
 use crate::time::{JumpingTime, Timed};
 use crate::wrapped::{Hooks, WrappedStore};
 
@@ -180,21 +178,6 @@ async fn hub(rule: Rule) -> (Hub, Line) {
     (Scene::new(&place, USUAL, rule).await, place.1)
 }
 
-async fn accept(hub: &Hub, id: &str, data: Value) -> Result<AcceptedEvent, AcceptError> {
-    let incoming = IncomingEvent {
-        id: id.into(),
-        kind: EventType::new("order.created").unwrap(),
-        source: "shop".into(),
-        time: None,
-        subject: None,
-        extensions: Vec::new(),
-        data: EventData::from(&data),
-        trace: None,
-        key: None,
-    };
-    hub.hub.bridge.accept(&hub.cx(), incoming).await
-}
-
 /// Fails unless the calls that were refused within this many seconds had rests between them.
 fn check_rests(line: &Line, seconds: u32) {
     let refused = line.refused();
@@ -229,13 +212,13 @@ async fn prm_1_outcomes_wait_for_a_store_that_is_unavailable() {
             line.refused();
             hub.pass(secs(30)).await;
             check_rests(&line, 30);
-            let refused = accept(&hub, "late", json!({"key": "late"})).await;
+            let refused = hub.accept("late", json!({"key": "late"})).await;
             let sent = outage != Outage::NotSent;
             assert_eq!(refused.unwrap_err(), AcceptError::Store(StoreError::Unavailable { sent }));
             assert_eq!(hub.peer.got().len(), 20, "nothing is sent whose claim is not known: {outage:?}");
 
             line.fails(None);
-            let repeated = accept(&hub, "late", json!({"key": "late"})).await.unwrap();
+            let repeated = hub.accept("late", json!({"key": "late"})).await.unwrap();
             assert_eq!(repeated.deduplicated, outage == Outage::Committed);
             ids.extend(repeated.deliveries);
             hub.until_all(&ids, DeliveryState::Delivered).await;
@@ -294,14 +277,7 @@ async fn prm_1_a_bulk_operation_waits_for_a_store_that_is_unavailable() {
             hub.until_all(&ids, DeliveryState::DeadLettered).await;
             hub.peer.forget();
             hub.peer.feel(WELL);
-            let plan = ReplayPlan { mode: ReplayMode::Same, rate: 100, canary: Vec::new() };
-            let request = BulkRequest {
-                task: BulkAction::Replay(plan),
-                filter: LetterFilter::default(),
-                limit: None,
-                key: None,
-            };
-            let work = hub.hub.dead_letters.start_operation(&hub.cx(), &request).await.unwrap();
+            let work = hub.hub.dead_letters.start_operation(&hub.cx(), &bulk_replay(100, &[])).await.unwrap();
             until("some are replayed", async || hub.peer.got().len() >= 10).await;
             line.only_reads(outage);
             hub.pass(secs(10)).await;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seawall::{Clock, Registry, millis, secs};
+use seawall_hub_core::domain::dead_letter::LetterFilter;
 use seawall_hub_core::domain::delivery::{DeliveryId, DeliveryState, FailureCounting, Schedule};
 use seawall_hub_core::domain::event_type::{EventType, Pattern};
-use seawall_hub_core::domain::operation::{Operation, OperationId};
+use seawall_hub_core::domain::operation::{BulkAction, Operation, OperationId, ReplayMode, ReplayPlan};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::domain::slug::Slug;
@@ -14,8 +15,8 @@ use seawall_hub_core::port::store::{
     DeadLetterReads, DeliveryFilter, EventReads, PageRequest, StoredDelivery,
 };
 use seawall_hub_core::service::{
-    ChangeError, Context, EditResult, EventData, Handles, IncomingEvent, LetterEdit, NoObserver,
-    ReplayRequest,
+    AcceptError, AcceptedEvent, BulkRequest, ChangeError, CircuitCommand, Context, EditResult, EventData,
+    Handles, IncomingEvent, LetterEdit, NoObserver, PendingPolicy, ReplayRequest,
 };
 use seawall_testkit::until_within;
 use serde_json::Value;
@@ -51,6 +52,12 @@ pub(crate) fn peer_service(policy: &str) -> Service {
     Service { auth: None, policy: policy.into(), paused: false, ..service("billing", 1) }
 }
 
+/// A replay of all dead letters, with the same requests.
+pub(crate) fn bulk_replay(rate: u32, canary: &[u32]) -> BulkRequest {
+    let task = BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate, canary: canary.to_vec() });
+    BulkRequest { task, filter: LetterFilter::default(), limit: None, key: None }
+}
+
 impl<F: Timed> Scene<F> {
     /// A hub that goes on with what is in this place.
     pub(crate) async fn open(place: &F, peer: &Peer) -> Self {
@@ -80,8 +87,8 @@ impl<F: Timed> Scene<F> {
         self.hub.runtime.own_context()
     }
 
-    /// Accepts an event; the deliveries that it leads to.
-    pub(crate) async fn send(&self, id: &str, data: Value) -> Vec<DeliveryId> {
+    /// Accepts an event.
+    pub(crate) async fn accept(&self, id: &str, data: Value) -> Result<AcceptedEvent, AcceptError> {
         let incoming = IncomingEvent {
             id: id.into(),
             kind: EventType::new("order.created").unwrap(),
@@ -93,7 +100,12 @@ impl<F: Timed> Scene<F> {
             trace: None,
             key: None,
         };
-        self.hub.bridge.accept(&self.cx(), incoming).await.unwrap().deliveries
+        self.hub.bridge.accept(&self.cx(), incoming).await
+    }
+
+    /// Accepts an event; the deliveries that it leads to.
+    pub(crate) async fn send(&self, id: &str, data: Value) -> Vec<DeliveryId> {
+        self.accept(id, data).await.unwrap().deliveries
     }
 
     /// One event, which leads to one delivery.
@@ -158,6 +170,17 @@ impl<F: Timed> Scene<F> {
         let id = self.one(event, data).await;
         self.until(id, DeliveryState::DeadLettered).await;
         id
+    }
+
+    /// Deletes a rule that nothing waits for.
+    pub(crate) async fn delete_rule(&self, name: &Slug) {
+        let registry = &self.hub.registry;
+        registry.delete_rule(&self.cx(), name, None, PendingPolicy::Refuse).await.unwrap();
+    }
+
+    /// Moves the circuit of billing.
+    pub(crate) async fn move_circuit(&self, command: CircuitCommand, reason: &str) {
+        self.hub.gateway.move_circuit(&self.cx(), &billing(), command, reason).await.unwrap();
     }
 
     /// Replays a dead letter as a caller does: it is read first.

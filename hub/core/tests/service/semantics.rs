@@ -1,10 +1,9 @@
 //! What a delivery is charged with: nothing that the hub, its clock or somebody else did.
 
 use seawall::{Clock, millis, secs};
-use seawall_hub_core::domain::dead_letter::LetterFilter;
 use seawall_hub_core::domain::delivery::{DeadLetterReason, DeliveryId, DeliveryState, Schedule};
 use seawall_hub_core::domain::event_type::Pattern;
-use seawall_hub_core::domain::operation::{BulkAction, Operation, OperationState, ReplayMode, ReplayPlan};
+use seawall_hub_core::domain::operation::{Operation, OperationState};
 use seawall_hub_core::domain::rule::Rule;
 use seawall_hub_core::domain::service::Service;
 use seawall_hub_core::port::store::DeadLetterReads;
@@ -14,7 +13,7 @@ use serde_json::json;
 
 use crate::fixtures::slug;
 use crate::peer::{Mood, Peer, WELL, says};
-use crate::scene::{Scene, USUAL, billing, everything, peer_service};
+use crate::scene::{Scene, USUAL, billing, bulk_replay, everything, peer_service};
 use crate::time::{JumpingTime, Timed, on_all_stores};
 
 on_all_stores!(
@@ -219,9 +218,7 @@ async fn hub_6_a_replay_names_the_services_that_it_waits_for<F: Timed>() {
                 (Some(1), "` is paused or its circuit is not closed"),
                 (None, "`billing`, `mail` are paused or their circuits are not closed"),
             ] {
-                let task =
-                    BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate: 10_000, canary: vec![] });
-                let work = BulkRequest { task, filter: LetterFilter::default(), limit, key: None };
+                let work = BulkRequest { limit, ..bulk_replay(10_000, &[]) };
                 let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
                 let all = limit.unwrap_or(16);
                 let has_begun = |operation: &Operation| operation.progress.begun >= all;
@@ -247,18 +244,11 @@ async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away<F: Time
                 scene.until_all(&ids, DeliveryState::DeadLettered).await;
             }
             scene.peer.feel(WELL);
-            scene
-                .hub
-                .gateway
-                .move_circuit(&scene.cx(), &billing(), CircuitCommand::ForceOpen, "away")
-                .await
-                .unwrap();
+            scene.move_circuit(CircuitCommand::ForceOpen, "away").await;
             let idle = Service { name: slug("idle"), ..peer_service(USUAL) };
             scene.hub.registry.put_service(&scene.cx(), idle, None).await.unwrap();
             scene.hub.registry.pause_service(&scene.cx(), &slug("idle"), true).await.unwrap();
-            let task =
-                BulkAction::Replay(ReplayPlan { mode: ReplayMode::Same, rate: 10_000, canary: vec![] });
-            let work = BulkRequest { task, filter: LetterFilter::default(), limit: None, key: None };
+            let work = bulk_replay(10_000, &[]);
             let begun = scene.hub.dead_letters.start_operation(&scene.cx(), &work).await.unwrap();
             assert_eq!(begun.total, 120);
             let halfway =
@@ -273,12 +263,7 @@ async fn hub_6_a_replay_goes_on_for_the_others_while_one_service_is_away<F: Time
                 ),
                 "nothing of it is for `idle`, which is away too"
             );
-            scene
-                .hub
-                .gateway
-                .move_circuit(&scene.cx(), &billing(), CircuitCommand::Reset, "back")
-                .await
-                .unwrap();
+            scene.move_circuit(CircuitCommand::Reset, "back").await;
             let done = scene.until_operation(begun.id, |operation| operation.run.has_ended()).await;
             assert_eq!(
                 (done.run, done.progress.delivered, done.progress.skipped),

@@ -1,23 +1,12 @@
 //! What is old goes, and nothing else.
 
 use rusqlite::Connection;
-use seawall_hub_core::domain::delivery::DeadLetterReason;
 use seawall_hub_core::domain::event::Event;
-use seawall_hub_core::domain::retention::{Limits, Retention};
-use seawall_hub_core::domain::time::Millis;
-use seawall_hub_core::port::store::{
-    Change, CommitResult, EventReads, LetterAction, LetterMove, PruneTarget, Store, StoreError, UnitOfWork,
-    UnitStore, WritePriority,
-};
+use seawall_hub_core::port::store::{Change, EventReads, PruneTarget, UnitStore, WritePriority};
 
 use crate::place::Place;
-use crate::suite::fixtures::{DELIVERED, NOW, Names, add, dead, event, settle, to, unit};
-
-const DAY: i64 = 86_400_000;
-/// As if so much time had passed since all happened.
-fn after(days: i64) -> Limits {
-    Retention::default().limits(Millis(NOW.0 + days * DAY))
-}
+use crate::suite::fixtures::{DELIVERED, Names, add, event, settle, to, unit};
+use crate::suite::retention::{after, ended_and_pending, prune, prune_events};
 
 /// How many rows there are of everything that belongs to an event.
 fn rows(place: &Place) -> [i64; 5] {
@@ -27,49 +16,13 @@ fn rows(place: &Place) -> [i64; 5] {
     })
 }
 
-async fn prune(store: &impl Store, prune: PruneTarget) -> Result<CommitResult, StoreError> {
-    store.commit(WritePriority::Retention, UnitOfWork::of(Change::Prune(prune))).await
-}
-
-/// Takes out all that may go; how many events it was.
-async fn prune_events(store: &impl Store, limits: Limits) -> usize {
-    let (mut gone, mut behind) = (0, Some(0));
-    while let Some(from) = behind {
-        let old = store.old_events(limits, from).await.unwrap();
-        let numbers = old.found.iter().map(|(number, _)| *number).collect();
-        gone += prune(store, PruneTarget::Events { numbers, limits }).await.unwrap().touched;
-        behind = old.next;
-    }
-    gone
-}
-
 /// HUB-9: an event goes with all that belongs to it when every delivery of it has ended and is old: what was delivered after a
 /// week, what was discarded after a month. What waits, and dead letters that nobody has discarded, stay.
 #[tokio::test]
 async fn hub_9_an_event_goes_when_all_that_came_of_it_is_old() {
     let place = Place::new();
     let store = place.open();
-    let given_up = dead(DeadLetterReason::Attempts);
-    let both = add(&store, "both delivered", &["billing", "mail"]).await.unwrap().names();
-    for id in both {
-        settle(&store, id, DELIVERED).await.unwrap();
-    }
-    let half = add(&store, "one under way", &["billing", "mail"]).await.unwrap().names();
-    settle(&store, half[0], DELIVERED).await.unwrap();
-    let open = add(&store, "a dead letter", &["billing"]).await.unwrap().names();
-    settle(&store, open[0], given_up).await.unwrap();
-    let discarded = add(&store, "a discarded one", &["billing"]).await.unwrap().names();
-    settle(&store, discarded[0], given_up).await.unwrap();
-    store
-        .commit(
-            WritePriority::Admin,
-            unit([Change::Move(LetterMove { dead: discarded[0], to: LetterAction::Delete, at: NOW })]),
-        )
-        .await
-        .unwrap();
-    add(&store, "for no rule", &[]).await.unwrap();
-    let newest = add(&store, "the newest", &["billing"]).await.unwrap().names();
-    settle(&store, newest[0], DELIVERED).await.unwrap();
+    let half = ended_and_pending(&store).await;
     assert_eq!(rows(&place), [6, 7, 7, 2, 2]);
 
     assert_eq!(prune_events(&store, after(6)).await, 0, "nothing is old");

@@ -9,7 +9,7 @@ use super::fixtures::*;
 
 const DAY: i64 = 86_400_000;
 /// As if so much time had passed since all happened.
-fn after(days: i64) -> Limits {
+pub(crate) fn after(days: i64) -> Limits {
     Retention::default().limits(Millis(NOW.0 + days * DAY))
 }
 
@@ -24,12 +24,12 @@ async fn rows(store: &impl Store) -> [usize; 3] {
     ]
 }
 
-async fn prune(store: &impl Store, prune: PruneTarget) -> Result<CommitResult, StoreError> {
+pub(crate) async fn prune(store: &impl Store, prune: PruneTarget) -> Result<CommitResult, StoreError> {
     store.commit(WritePriority::Retention, UnitOfWork::of(Change::Prune(prune))).await
 }
 
 /// Takes out all that may go; how many events it was.
-async fn prune_events(store: &impl Store, limits: Limits) -> usize {
+pub(crate) async fn prune_events(store: &impl Store, limits: Limits) -> usize {
     let (mut gone, mut behind) = (0, Some(0));
     while let Some(from) = behind {
         let old = store.old_events(limits, from).await.unwrap();
@@ -40,22 +40,20 @@ async fn prune_events(store: &impl Store, limits: Limits) -> usize {
     gone
 }
 
-/// HUB-9: an event goes with all that belongs to it when every delivery of it has ended and is old: what was delivered after a
-/// week, what was discarded after a month. What waits, and dead letters that nobody has discarded, stay.
-pub(crate) async fn hub_9_an_event_goes_when_all_that_came_of_it_is_old<F: StoreFactory>() {
-    let place = F::create().await;
-    let store = place.open().await.unwrap();
+/// Adds events of which everything has ended, and others of which something is pending. Returns the deliveries of one that is half
+/// delivered.
+pub(crate) async fn ended_and_pending(store: &impl Store) -> Vec<DeliveryId> {
     let given_up = dead(DeadLetterReason::Attempts);
-    let both = add(&store, "both delivered", &["billing", "mail"]).await.unwrap().names();
+    let both = add(store, "both delivered", &["billing", "mail"]).await.unwrap().names();
     for id in both {
-        settle(&store, id, DELIVERED).await.unwrap();
+        settle(store, id, DELIVERED).await.unwrap();
     }
-    let half = add(&store, "one under way", &["billing", "mail"]).await.unwrap().names();
-    settle(&store, half[0], DELIVERED).await.unwrap();
-    let open = add(&store, "a dead letter", &["billing"]).await.unwrap().names();
-    settle(&store, open[0], given_up).await.unwrap();
-    let discarded = add(&store, "a discarded one", &["billing"]).await.unwrap().names();
-    settle(&store, discarded[0], given_up).await.unwrap();
+    let half = add(store, "one under way", &["billing", "mail"]).await.unwrap().names();
+    settle(store, half[0], DELIVERED).await.unwrap();
+    let open = add(store, "a dead letter", &["billing"]).await.unwrap().names();
+    settle(store, open[0], given_up).await.unwrap();
+    let discarded = add(store, "a discarded one", &["billing"]).await.unwrap().names();
+    settle(store, discarded[0], given_up).await.unwrap();
     store
         .commit(
             WritePriority::Admin,
@@ -63,9 +61,18 @@ pub(crate) async fn hub_9_an_event_goes_when_all_that_came_of_it_is_old<F: Store
         )
         .await
         .unwrap();
-    add(&store, "for no rule", &[]).await.unwrap();
-    let newest = add(&store, "the newest", &["billing"]).await.unwrap().names();
-    settle(&store, newest[0], DELIVERED).await.unwrap();
+    add(store, "for no rule", &[]).await.unwrap();
+    let newest = add(store, "the newest", &["billing"]).await.unwrap().names();
+    settle(store, newest[0], DELIVERED).await.unwrap();
+    half
+}
+
+/// HUB-9: an event goes with all that belongs to it when every delivery of it has ended and is old: what was delivered after a
+/// week, what was discarded after a month. What waits, and dead letters that nobody has discarded, stay.
+pub(crate) async fn hub_9_an_event_goes_when_all_that_came_of_it_is_old<F: StoreFactory>() {
+    let place = F::create().await;
+    let store = place.open().await.unwrap();
+    let half = ended_and_pending(&store).await;
     assert_eq!(rows(&store).await, [6, 7, 2]);
 
     assert_eq!(prune_events(&store, after(6)).await, 0, "nothing is old");
