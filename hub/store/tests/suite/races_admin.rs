@@ -286,7 +286,7 @@ pub(crate) async fn hub_6_a_dead_letter_is_indexed_once<F: StoreFactory>() {
     let stores = two_handles(&place).await;
     for round in 0..ROUNDS {
         let id = dead_letter(&stores[0], &format!("evt-{round}"), "no stock").await;
-        let index = || unit([Change::Index { most: 10 }]);
+        let index = || unit([Change::Index { limit: 10 }]);
         let indexed: usize =
             race(&stores, index(), index()).await.into_iter().map(|outcome| outcome.unwrap().touched).sum();
         assert_eq!(indexed, 1, "round {round}");
@@ -351,7 +351,7 @@ async fn operation(store: &impl Store) -> OperationId {
         id: OperationId::new(0, 0),
         task: BulkAction::Replay(plan),
         filter: LetterFilter::default(),
-        most: None,
+        limit: None,
         total: 2,
         run: OperationState::Running,
         cause: None,
@@ -371,7 +371,7 @@ async fn operation(store: &impl Store) -> OperationId {
 fn step(operation: OperationId, from_cursor: u64, dead: &[DeliveryId]) -> UnitOfWork {
     unit([Change::AdvanceOperation(OperationStep {
         operation,
-        doings: dead.iter().map(|dead| BulkItem::Replay(*dead, queued())).collect(),
+        items: dead.iter().map(|dead| BulkItem::Replay(*dead, queued())).collect(),
         skipped: 1,
         cause: None,
         failed_delivery: None,

@@ -132,7 +132,7 @@ pub(crate) async fn hub_14_texts_of_dead_letters_come_back<F: StoreFactory>() {
     let groups = store.groups(GroupFilter::default(), ALL).await.unwrap().items;
     assert_eq!((groups.len(), &groups[0].failure, &groups[0].note), (1, &signature, &Some(odd("group"))));
     // It is in the index too, and found by the words beside the odd characters.
-    put(&store, Change::Index { most: 10 }).await.unwrap();
+    put(&store, Change::Index { limit: 10 }).await.unwrap();
     for text in ["evt", &odd("evt"), "payload", &format!("\"{}\"", odd("reset"))] {
         let filter = LetterFilter { text: Some(text.to_owned()), ..filter.clone() };
         assert_eq!(store.count_letters(filter, 10).await.unwrap().count, 1, "{text:?}");
@@ -142,7 +142,7 @@ pub(crate) async fn hub_14_texts_of_dead_letters_come_back<F: StoreFactory>() {
         id: OperationId::new(0, 0),
         task: BulkAction::Park,
         filter: LetterFilter { text: Some(odd("no stock")), ..filter },
-        most: None,
+        limit: None,
         total: 1,
         run: OperationState::Running,
         cause: Some(odd("cause")),

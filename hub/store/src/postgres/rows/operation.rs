@@ -20,7 +20,7 @@ pub(in crate::postgres) fn operation(columns: &mut Columns<'_>) -> Result<Operat
             columns.checked(record::bulk_action_from_row(task, plan))?
         },
         filter: columns.parsed(record::filter_from_text)?,
-        most: columns.number_or_null()?,
+        limit: columns.number_or_null()?,
         total: columns.number()?,
         run: columns.numbered()?,
         cause: columns.text_or_null()?,

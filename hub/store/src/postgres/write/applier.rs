@@ -117,15 +117,17 @@ impl<'c> UnitApplier<'c> {
             Change::StartOperation(operation) => self.start_operation(operation).await,
             Change::TransitionOperation(transition) => self.transition(transition).await,
             Change::AdvanceOperation(step) => self.advance(step).await,
-            Change::Index { most } => self.index(*most).await,
+            Change::Index { limit } => self.index(*limit).await,
             Change::Prune(target) => self.prune(target).await,
             Change::AddEvent(event, deliveries) => self.add_event(event, deliveries).await,
             Change::MoveTimes { by, now, thorough } => self.move_times(*by, *now, *thorough).await,
             Change::Settle(settlement) => self.settle(settlement).await,
             Change::ReturnToStore(claims) => self.return_to_store(claims).await,
             Change::RecordStop => self.record_stop().await,
-            Change::DeadLetterAll { whose, most, at } => self.dead_letter_all(whose, *most, *at).await,
-            Change::ReleaseHeld { rule, most } => self.release_held(rule, *most).await,
+            Change::DeadLetterAll { selector, limit, at } => {
+                self.dead_letter_all(selector, *limit, *at).await
+            }
+            Change::ReleaseHeld { rule, limit } => self.release_held(rule, *limit).await,
         }
     }
 }

@@ -348,7 +348,7 @@ impl UnitApplier<'_> {
                 let sql = "UPDATE letter_groups SET note = $2 WHERE fingerprint = $1";
                 self.run(sql, &[&fingerprint_to_number(*fingerprint), &note]).await?
             }
-            Annotation::Stands { fingerprint, state } => {
+            Annotation::GroupState { fingerprint, state } => {
                 let sql = "UPDATE letter_groups SET state = $2 WHERE fingerprint = $1";
                 self.run(sql, &[&fingerprint_to_number(*fingerprint), &small(*state)]).await?
             }

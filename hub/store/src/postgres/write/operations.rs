@@ -29,7 +29,7 @@ impl UnitApplier<'_> {
                     &task,
                     &plan,
                     &filter_to_text(&operation.filter),
-                    &operation.most.map(u64::cast_signed),
+                    &operation.limit.map(u64::cast_signed),
                     &total,
                     &small(operation.run),
                     &operation.cause.as_deref().map(stored),
@@ -89,7 +89,7 @@ impl UnitApplier<'_> {
     /// it changes is locked first, the operation last: a replay that ends counts in it while it holds its dead letter.
     pub(super) async fn advance(&mut self, step: &OperationStep) -> Result<(), ApplyError> {
         let (mut dead, mut new) = (Vec::new(), Vec::new());
-        for item in &step.doings {
+        for item in &step.items {
             match item {
                 BulkItem::Replay(id, replay) => {
                     dead.push(*id);
@@ -111,7 +111,7 @@ impl UnitApplier<'_> {
             return Err(StoreError::Stale { found: Some(operation.cursor) }.into());
         }
         let (number, mut begun) = (operation.id.number.cast_signed(), 0);
-        for item in &step.doings {
+        for item in &step.items {
             let (BulkItem::Replay(id, _) | BulkItem::Move(id, _)) = item;
             if let Some(letter) = letters.remove(&id.number.cast_signed()) {
                 begun += u32::from(self.apply_item(letter, item, step, number).await?);

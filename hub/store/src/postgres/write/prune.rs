@@ -46,15 +46,15 @@ impl UnitApplier<'_> {
         let gone = match target {
             PruneTarget::Events { numbers, limits } => self.prune_events(numbers, *limits).await?,
             // Work that has ended goes with what is remembered of it.
-            PruneTarget::Audit { before, most } => {
+            PruneTarget::Audit { before, limit: most } => {
                 let (before, most) = (before.0, i64::from(*most));
                 self.run(PRUNE_OPERATIONS, &[&before, &most]).await?
                     + self.run(PRUNE_AUDIT, &[&before, &most]).await?
             }
-            PruneTarget::Incidents { before, most } => {
+            PruneTarget::Incidents { before, limit: most } => {
                 self.run(PRUNE_INCIDENTS, &[&before.0, &i64::from(*most)]).await?
             }
-            PruneTarget::Keys { now, most } => self.prune_keys(*now, i64::from(*most)).await?,
+            PruneTarget::Keys { now, limit } => self.prune_keys(*now, i64::from(*limit)).await?,
             // The server keeps its files itself: what autovacuum has freed is used for new rows.
             PruneTarget::Room { .. } => 0,
         };

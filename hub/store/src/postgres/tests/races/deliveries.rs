@@ -150,8 +150,8 @@ async fn hub_14_dead_lettering_all_and_an_outcome_end_a_delivery_once() {
         let service = format!("service-{round}");
         let number = race.insert(leased(ONE), Names { service: &service, ..USUAL }).await;
         let outcome = [Disposition::Delivered, retry()][round as usize % 2];
-        let whose = DeliverySelector::Service(slug(&service));
-        let all = UnitOfWork::of(Change::DeadLetterAll { whose, most: 10, at: NOW });
+        let selector = DeliverySelector::Service(slug(&service));
+        let all = UnitOfWork::of(Change::DeadLetterAll { selector, limit: 10, at: NOW });
         let [settled, dead_lettered] = race.race(settle(number, ONE, outcome), all).await;
         let dead_lettered = dead_lettered.unwrap().touched;
         let (state, is_delivered) = (race.state(number).await, outcome == Disposition::Delivered);

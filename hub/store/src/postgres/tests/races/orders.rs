@@ -78,7 +78,7 @@ async fn hub_5_nothing_is_held_for_ever_by_a_rule_that_was_enabled() {
         let enable = async {
             race.barrier.wait().await;
             race.transact(&race.one, async |node| put(node, &rule, 2, true).await).await.unwrap();
-            let release = UnitOfWork::of(Change::ReleaseHeld { rule: slug(&rule), most: 100 });
+            let release = UnitOfWork::of(Change::ReleaseHeld { rule: slug(&rule), limit: 100 });
             while race.commit(&race.one, &release).await.unwrap().touched > 0 {}
         };
         let add = async {
@@ -101,7 +101,7 @@ async fn hub_5_releasing_and_adding_start_one_of_an_order() {
         let names = Names { service: "service", rule: &rule, order: key };
         race.insert(DeliveryFacts { has_order: true, ..row(StoredState::Held) }, names).await;
         let unit = add(round, new(&rule, "service", InitialState::Leased, Some(key)));
-        let release = UnitOfWork::of(Change::ReleaseHeld { rule: slug(&rule), most: 100 });
+        let release = UnitOfWork::of(Change::ReleaseHeld { rule: slug(&rule), limit: 100 });
         for made in race.race(release, unit).await {
             made.unwrap();
         }
@@ -122,8 +122,8 @@ async fn hub_5_a_head_and_those_behind_it_end_at_once() {
         let head = race.insert(in_order(leased(ONE)), names).await;
         race.insert(in_order(row(StoredState::Blocked)), Names { service: &service, ..names }).await;
         let last = race.insert(in_order(row(StoredState::Blocked)), names).await;
-        let whose = DeliverySelector::Service(slug(&service));
-        let all = UnitOfWork::of(Change::DeadLetterAll { whose, most: 10, at: NOW });
+        let selector = DeliverySelector::Service(slug(&service));
+        let all = UnitOfWork::of(Change::DeadLetterAll { selector, limit: 10, at: NOW });
         let [settled, dead_lettered] = race.race(settle_ordered(head, Disposition::Delivered), all).await;
         settled.unwrap();
         assert_eq!(dead_lettered.unwrap().touched, 1);
