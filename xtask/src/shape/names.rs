@@ -48,7 +48,9 @@ const BANNED: &[&str] = &[
 
 /// Names that several types share, with the reason.
 const SHARED: &[(&str, &str)] = &[
+    ("DeliveryInsert", "a delivery that a store inserts: the same role in each database"),
     ("Session", "a login of the dashboard, and the command line's session with a hub"),
+    ("UnitApplier", "what applies the changes of a unit: the same role in each database"),
     ("Verb", "the subcommands of one command of the command line: one private type per file of `command/`"),
 ];
 
