@@ -5,3 +5,4 @@ mod nodes;
 mod opening;
 mod outages;
 mod place;
+mod tls;

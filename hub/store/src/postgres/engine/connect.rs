@@ -1,5 +1,6 @@
 //! New connections, with the settings that the hub relies on.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Address, TlsLevel};
-use super::fault;
+use super::fault::{self, DatabaseFault};
 use super::session::{ServerProcess, Session, SessionInfo, Timeline};
 use super::telemetry::ConnectTelemetry;
 use crate::OpenError;
@@ -79,12 +80,16 @@ impl Connector {
 }
 
 impl ConnectError {
-    /// Whether the same may succeed a moment later: the server starts, or is on its way back.
+    /// Whether the same may succeed a moment later: the server starts, or is on its way back. A certificate that is not believed
+    /// is not believed then either.
     pub(in crate::postgres) fn is_passing(&self) -> bool {
         match self {
             ConnectError::Silent => true,
             ConnectError::Failed(error) => {
-                fault::DatabaseFault::of(error) == fault::DatabaseFault::Connection
+                let reason =
+                    std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+                let is_of_tls = reason.is_some_and(|reason| reason.kind() == io::ErrorKind::InvalidData);
+                !is_of_tls && DatabaseFault::of(error) == DatabaseFault::Connection
             }
         }
     }
