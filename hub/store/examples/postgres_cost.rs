@@ -4,6 +4,8 @@
 //! `cargo run --release -p seawall-hub-store --example postgres_cost -- URL FOLDER PID [ROWS]`, with an empty database, an empty folder
 //! and the number of the server's first process. With `ROWS`, so many deliveries of 1 000 services wait in the store meanwhile.
 
+#![expect(clippy::print_stdout, reason = "it is a table for whoever runs it")]
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::fs;

@@ -74,7 +74,9 @@ async fn hub_5_nothing_is_held_for_ever_by_a_rule_that_was_enabled() {
         let names = Names { service: "service", rule: &rule, order: "key" };
         let held = DeliveryFacts { has_order: key.is_some(), ..row(StoredState::Held) };
         race.insert(held, names).await;
-        let unit = add(round, new(&rule, "service", InitialState::Held, key));
+        // Several, so that the rule may change while they are inserted.
+        let deliveries = vec![new(&rule, "service", InitialState::Held, key); 8];
+        let unit = UnitOfWork::of(Change::AddEvent(event(&format!("{round}"), "shop"), deliveries));
         let enable = async {
             race.barrier.wait().await;
             race.transact(&race.one, async |node| put(node, &rule, 2, true).await).await.unwrap();
