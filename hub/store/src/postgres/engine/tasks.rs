@@ -14,7 +14,7 @@ use tokio::sync::oneshot::Sender;
 use super::node::HubNode;
 use super::writer::{TransactError, Transactor};
 use crate::postgres::write::applier::UnitApplier;
-use crate::postgres::write::batch::{self, Shape};
+use crate::postgres::write::batch::{self, UnitShape};
 use crate::queue::{Job, WriteJob, WriteQueue};
 use crate::steps::Steps;
 use crate::telemetry::CommitTelemetry;
@@ -52,7 +52,8 @@ pub(in crate::postgres) struct WriteTask {
 }
 
 /// The shapes of units that are applied many at once, in the sequence in which they lock.
-const TOGETHER: [Shape; 4] = [Shape::KeyedEvent, Shape::Event, Shape::Outcome, Shape::Return];
+const TOGETHER: [UnitShape; 4] =
+    [UnitShape::KeyedEvent, UnitShape::Event, UnitShape::Outcome, UnitShape::Return];
 
 impl WriteTask {
     /// Writes what queues up until the queue is closed and empty.

@@ -78,7 +78,7 @@ async fn hub_14_settling_is_the_function_for_every_row() {
 async fn settle(table: &Table, all: &[Settlement], in_batch: bool) -> Vec<Result<(), StoreError>> {
     if in_batch {
         let units: Vec<_> = all.iter().cloned().map(|one| unit(Change::Settle(one))).collect();
-        return apply(table, &units, Shape::Outcome).await;
+        return apply(table, &units, UnitShape::Outcome).await;
     }
     let mut results = Vec::new();
     table.node.text("BEGIN").await;
@@ -105,7 +105,7 @@ async fn hub_14_outcomes_of_one_delivery_in_a_batch_come_one_after_the_other() {
         |disposition| Settlement { attempt: attempt.clone(), ..settlement(table.node.claim(1), disposition) };
     let units = [one(retry), one(Disposition::Delivered), one(retry)].map(|one| unit(Change::Settle(one)));
     let lost = || Err(StoreError::LeaseLost(DeliveryId::new(ERA, 1)));
-    assert_eq!(apply(&table, &units, Shape::Outcome).await, [Ok(()), lost(), lost()]);
+    assert_eq!(apply(&table, &units, UnitShape::Outcome).await, [Ok(()), lost(), lost()]);
     assert_eq!(table.all().await[0].state, StoredState::Waiting);
     let count = table.node.session.find("SELECT count(*) FROM attempts", &[]).await.unwrap().unwrap();
     assert_eq!(count.get::<_, i64>(0), 1);
@@ -120,9 +120,9 @@ async fn hub_14_a_number_of_another_era_is_another_delivery() {
     for disposition in [Disposition::Delivered, Disposition::Hold] {
         let units = [unit(Change::Settle(settlement(stranger, disposition)))];
         let lost = Err(StoreError::LeaseLost(stranger.delivery));
-        assert_eq!(apply(&table, &units, Shape::Outcome).await, [lost]);
+        assert_eq!(apply(&table, &units, UnitShape::Outcome).await, [lost]);
     }
-    apply(&table, &[unit(Change::ReturnToStore(vec![stranger]))], Shape::Return).await;
+    apply(&table, &[unit(Change::ReturnToStore(vec![stranger]))], UnitShape::Return).await;
     assert_eq!(table.all().await[0].state, StoredState::Leased);
 }
 
@@ -135,7 +135,7 @@ async fn hub_14_returning_is_the_function_for_every_row() {
     let claims: Vec<Claim> = (1..=table.rows).map(|number| table.node.claim(number)).collect();
     let units: Vec<_> =
         claims.chunks(100).map(|claims| unit(Change::ReturnToStore(claims.to_vec()))).collect();
-    apply(&table, &units, Shape::Return).await;
+    apply(&table, &units, UnitShape::Return).await;
     let expected: Vec<_> = before.iter().map(|facts| facts.clone().returned(OURS)).collect();
     assert_rows(&before, &table.all().await, &expected);
     table.assert_proved(&[RETURN]);

@@ -32,7 +32,11 @@ fn delivery(service: &str, initial: InitialState) -> NewDelivery {
     NewDelivery { rule, service, request: vec![0], initial, order: None }
 }
 
-async fn apply_all(table: &Table, units: &[UnitOfWork], is: Shape) -> Vec<Result<CommitResult, StoreError>> {
+async fn apply_all(
+    table: &Table,
+    units: &[UnitOfWork],
+    is: UnitShape,
+) -> Vec<Result<CommitResult, StoreError>> {
     assert!(units.iter().all(|unit| shape(unit) == is));
     let units: Vec<&UnitOfWork> = units.iter().collect();
     apply_batch(&table.node.session, table.node.id, is, &units).await.unwrap()
@@ -48,7 +52,7 @@ async fn hub_14_new_deliveries_are_born_as_the_function_says() {
         let initial = [InitialState::Leased, InitialState::Queued];
         let deliveries = initial.clone().map(|initial| delivery("service", initial)).to_vec();
         let units = [unit(Change::AddEvent(event(&format!("{is_live}"), "shop"), deliveries))];
-        let made = apply_all(&table, &units, Shape::Event).await.remove(0).unwrap();
+        let made = apply_all(&table, &units, UnitShape::Event).await.remove(0).unwrap();
         let born = table.all().await;
         for ((facts, initial), (_, told)) in born.iter().zip(&initial).zip(&made.deliveries) {
             let wanted = if is_live { initial } else { &InitialState::Queued };
@@ -81,7 +85,7 @@ async fn hub_3_the_same_event_is_stored_once_within_a_batch() {
         of("z", "other", &[]),
         of("a\0b", "shop", &["one"]),
     ];
-    let made = apply_all(&table, &units, Shape::Event).await;
+    let made = apply_all(&table, &units, UnitShape::Event).await;
     let ids = |result: &Result<CommitResult, StoreError>| -> Vec<DeliveryId> {
         let made = result.as_ref().unwrap();
         assert!(made.deliveries.iter().all(|(_, state)| *state == DeliveryState::Leased));
@@ -99,7 +103,7 @@ async fn hub_3_the_same_event_is_stored_once_within_a_batch() {
         rows.await.unwrap().iter().map(|row| row.get(0)).collect()
     };
     assert_eq!(order.first().map(String::as_str), Some("z"), "in the order of the batch: {order:?}");
-    let again = apply_all(&table, &units[..2], Shape::Event).await;
+    let again = apply_all(&table, &units[..2], UnitShape::Event).await;
     assert_eq!(again, [exists(&first), exists(&second)]);
 }
 
@@ -122,7 +126,7 @@ async fn hub_3_keys_are_claimed_as_the_function_says() {
     };
     let units =
         [keyed("k", "1", NOW), keyed("k", "2", NOW), keyed("other", "1", NOW), keyed("other", "3", NOW)];
-    let made = apply_all(&table, &units, Shape::KeyedEvent).await;
+    let made = apply_all(&table, &units, UnitShape::KeyedEvent).await;
     let first: Vec<DeliveryId> = made[0].as_ref().unwrap().deliveries.iter().map(|(id, _)| *id).collect();
     let applied = |deliveries: &[DeliveryId]| {
         let (fingerprint, note) = ([1; 32], "no\0te".to_owned());
@@ -135,7 +139,8 @@ async fn hub_3_keys_are_claimed_as_the_function_says() {
         let at = NOW + KEPT + Duration::ZERO;
         let at = Millis(at.0 + millis);
         table.node.text("BEGIN").await;
-        let made = apply_all(&table, &[keyed("k", &format!("later {place}"), at)], Shape::KeyedEvent).await;
+        let made =
+            apply_all(&table, &[keyed("k", &format!("later {place}"), at)], UnitShape::KeyedEvent).await;
         table.node.text("ROLLBACK").await;
         let entry = Entry::Done { fingerprint: [1; 32], until: (NOW + KEPT).0 };
         let wanted = KeyClaim { fingerprint: [1; 32], token: 0, lease: 0 };

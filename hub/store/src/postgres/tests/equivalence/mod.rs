@@ -14,7 +14,7 @@ use seawall_hub_core::domain::time::Millis;
 use seawall_hub_core::port::store::{Change, StoreError, UnitOfWork};
 
 use super::{ERA, Names, Table, USUAL};
-use crate::postgres::write::batch::{Shape, apply_batch, shape};
+use crate::postgres::write::batch::{UnitShape, apply_batch, shape};
 use crate::tests::{NOW, assert_rows, every_row, row};
 
 /// The epoch of the node under test, and that of another one.
@@ -22,7 +22,7 @@ const OURS: u64 = 7;
 const OTHERS: u64 = 6;
 
 /// Applies units in one batch, and returns what became of each.
-async fn apply(table: &Table, units: &[UnitOfWork], is: Shape) -> Vec<Result<(), StoreError>> {
+async fn apply(table: &Table, units: &[UnitOfWork], is: UnitShape) -> Vec<Result<(), StoreError>> {
     assert!(units.iter().all(|unit| shape(unit) == is));
     let units: Vec<&UnitOfWork> = units.iter().collect();
     let results = apply_batch(&table.node.session, table.node.id, is, &units).await.unwrap();

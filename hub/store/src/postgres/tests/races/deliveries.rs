@@ -51,8 +51,10 @@ async fn hub_3_an_event_that_comes_to_two_nodes_is_stored_once() {
         let start = async |node, units: &[UnitOfWork]| {
             race.barrier.wait().await;
             let units: Vec<&UnitOfWork> = units.iter().collect();
-            race.transact(node, async |node| apply_batch(&node.session, node.id, Shape::Event, &units).await)
-                .await
+            race.transact(node, async |node| {
+                apply_batch(&node.session, node.id, UnitShape::Event, &units).await
+            })
+            .await
         };
         let (one, two) = tokio::join!(start(&race.one, &forwards), start(&race.two, &backwards));
         let mut two = two.unwrap();
@@ -115,7 +117,7 @@ async fn hub_14_a_delivery_that_is_given_back_settled_and_claimed_has_one_owner(
             async {
                 barrier.wait().await;
                 let made = race.transact(&third, async |node| {
-                    apply_batch(&node.session, node.id, Shape::Outcome, &[&outcome]).await
+                    apply_batch(&node.session, node.id, UnitShape::Outcome, &[&outcome]).await
                 });
                 made.await.unwrap().remove(0)
             },

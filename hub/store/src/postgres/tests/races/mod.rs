@@ -19,7 +19,7 @@ use tokio::sync::Barrier;
 use super::{ERA, Names, Table, TestNode};
 use crate::postgres::engine::fault::DatabaseFault;
 use crate::postgres::write::applier::ApplyError;
-use crate::postgres::write::batch::{Shape, apply_batch, shape};
+use crate::postgres::write::batch::{UnitShape, apply_batch, shape};
 use crate::tests::{NOW, row};
 
 const ROUNDS: i64 = 200;
@@ -90,7 +90,7 @@ impl Race {
     /// Commits a unit as the writer of a node does: with others of its shape, or alone.
     async fn commit(&self, node: &TestNode, unit: &UnitOfWork) -> Outcome {
         let made = self.transact(node, async |node| match shape(unit) {
-            Shape::Single => Ok(Ok(node.applier().unit(unit).await?)),
+            UnitShape::Single => Ok(Ok(node.applier().unit(unit).await?)),
             shape => Ok(apply_batch(&node.session, node.id, shape, &[unit]).await?.remove(0)),
         });
         made.await?

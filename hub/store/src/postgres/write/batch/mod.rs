@@ -17,9 +17,9 @@ use seawall_hub_core::port::store::{
 use super::applier::{ApplyError, NodeId, UnitApplier};
 use crate::postgres::engine::session::Session;
 
-/// What a unit of work looks like to the writer. Units of the same shape that is not [`Shape::Single`] are applied together.
+/// What a unit of work looks like to the writer. Units of the same shape that is not [`UnitShape::Single`] are applied together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::postgres) enum Shape {
+pub(in crate::postgres) enum UnitShape {
     /// It is a transaction of its own.
     Single,
     /// One new event, whose deliveries need no look at another row.
@@ -43,15 +43,15 @@ struct NewEvent<'u> {
 }
 
 /// Returns how a unit is applied.
-pub(in crate::postgres) fn shape(unit: &UnitOfWork) -> Shape {
+pub(in crate::postgres) fn shape(unit: &UnitOfWork) -> UnitShape {
     match &unit.changes[..] {
-        [Change::AddEvent(_, deliveries)] if deliveries.iter().all(is_plain) => Shape::Event,
+        [Change::AddEvent(_, deliveries)] if deliveries.iter().all(is_plain) => UnitShape::Event,
         [Change::ClaimKey(_), Change::AddEvent(_, deliveries)] if deliveries.iter().all(is_plain) => {
-            Shape::KeyedEvent
+            UnitShape::KeyedEvent
         }
-        [Change::Settle(settlement)] if is_usual(settlement) => Shape::Outcome,
-        [Change::ReturnToStore(_)] => Shape::Return,
-        _ => Shape::Single,
+        [Change::Settle(settlement)] if is_usual(settlement) => UnitShape::Outcome,
+        [Change::ReturnToStore(_)] => UnitShape::Return,
+        _ => UnitShape::Single,
     }
 }
 
@@ -76,25 +76,27 @@ fn is_usual(settlement: &Settlement) -> bool {
 pub(in crate::postgres) async fn apply_batch(
     session: &Session,
     node: NodeId,
-    shape: Shape,
+    shape: UnitShape,
     units: &[&UnitOfWork],
 ) -> Result<Vec<UnitResult>, ApplyError> {
     let batch = Batch { session, node };
     let changes = units.iter().map(|unit| &unit.changes[..]);
     let results = match shape {
-        Shape::Event => {
+        UnitShape::Event => {
             batch
                 .add_events(&changes.filter_map(|changes| new_event(changes.first()?)).collect::<Vec<_>>())
                 .await?
         }
-        Shape::KeyedEvent => batch.add_keyed_events(&changes.filter_map(keyed).collect::<Vec<_>>()).await?,
-        Shape::Outcome => batch.settle(&changes.filter_map(settlement).collect::<Vec<_>>()).await?,
-        Shape::Return => {
+        UnitShape::KeyedEvent => {
+            batch.add_keyed_events(&changes.filter_map(keyed).collect::<Vec<_>>()).await?
+        }
+        UnitShape::Outcome => batch.settle(&changes.filter_map(settlement).collect::<Vec<_>>()).await?,
+        UnitShape::Return => {
             let claims: Vec<Claim> = changes.filter_map(returned).flatten().copied().collect();
             UnitApplier::new(session, node).return_to_store(&claims).await?;
             units.iter().map(|_| Ok(batch.result())).collect()
         }
-        Shape::Single => Vec::new(),
+        UnitShape::Single => Vec::new(),
     };
     if results.len() == units.len() {
         Ok(results)
