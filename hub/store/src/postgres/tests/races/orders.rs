@@ -133,3 +133,21 @@ async fn hub_5_a_head_and_those_behind_it_end_at_once() {
         race.recount().await;
     }
 }
+
+/// HUB-5, HUB-14: what a rule held is released while the head of its order ends: one of the two starts it.
+#[tokio::test]
+async fn hub_5_what_is_released_while_its_head_ends_starts() {
+    let mut race = Race::new().await;
+    for round in 0..ROUNDS {
+        let rule = format!("rule-{round}");
+        put_rule(&race, &rule, 1, true).await;
+        let names = Names { service: "service", rule: &rule, order: "key" };
+        let head = race.insert(DeliveryFacts { has_order: true, ..leased(ONE) }, names).await;
+        race.insert(DeliveryFacts { has_order: true, ..row(StoredState::Held) }, names).await;
+        let release = UnitOfWork::of(Change::ReleaseHeld { rule: slug(&rule), limit: 100 });
+        for made in race.race(settle_ordered(head, Disposition::Delivered), release).await {
+            made.unwrap();
+        }
+        race.recount().await;
+    }
+}
