@@ -9,7 +9,9 @@ use crate::harness::{Hub, SEAWALL};
 
 const SYSTEMD: &str = include_str!("../../../../../deploy/seawall.service");
 const KUBERNETES: &str = include_str!("../../../../../deploy/kubernetes.yaml");
+const KUBERNETES_POSTGRES: &str = include_str!("../../../../../deploy/kubernetes-postgres.yaml");
 const COMPOSE: &str = include_str!("../../../../../deploy/compose.yaml");
+const COMPOSE_POSTGRES: &str = include_str!("../../../../../deploy/compose-postgres.yaml");
 const CONTAINER: &str = include_str!("../../../../../deploy/Containerfile");
 
 /// What stands behind this, to the end of its line, wherever it is.
@@ -36,7 +38,9 @@ fn hub_13_command_lines_and_variables_are_known() {
     let lines = [
         exec.split(' ').map(ToOwned::to_owned).collect(),
         items(only(KUBERNETES, "args: ")),
+        items(only(KUBERNETES_POSTGRES, "args: ")),
         items(behind(COMPOSE, "command: ")[0]),
+        items(only(COMPOSE_POSTGRES, "command: ")),
         items(only(CONTAINER, "CMD ")),
     ];
     for args in lines {
@@ -46,10 +50,11 @@ fn hub_13_command_lines_and_variables_are_known() {
     }
     let help = Command::new(SEAWALL).args(["serve", "--help"]).output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
-    for text in [SYSTEMD, KUBERNETES, COMPOSE, CONTAINER] {
+    for text in [SYSTEMD, KUBERNETES, KUBERNETES_POSTGRES, COMPOSE, COMPOSE_POSTGRES, CONTAINER] {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         for name in words.filter(|word| word.starts_with("SEAWALL_") && *word != "SEAWALL_ADMIN_KEY") {
-            assert!(help.contains(&format!("[env: {name}=")), "nothing reads {name}");
+            let is_read = [format!("[env: {name}="), format!("[env: {name}]")].iter().any(|env| help.contains(env));
+            assert!(is_read, "nothing reads {name}");
         }
     }
 }
@@ -85,6 +90,23 @@ fn hub_13_settings_probes_and_ports_fit() {
         ("SEAWALL_DATA_DIR", "data_dir ="),
     ] {
         assert!(said.contains(name) && !settings.contains(setting), "{setting} would count for nothing");
+    }
+}
+
+/// HUB-13, HUB-15: the settings that Kubernetes gives to a hub on PostgreSQL name its database, and no password.
+#[test]
+fn hub_13_the_settings_of_a_hub_on_postgres_are_read() {
+    let folder = TempDir::new().unwrap();
+    let settings = KUBERNETES_POSTGRES.split_once("seawall.toml: |\n").unwrap().1.split_once("\n---").unwrap().0;
+    let config = folder.path().join("seawall.toml");
+    // Nobody is there.
+    fs::write(&config, settings.replace("db.example:5432", "127.0.0.1:1")).unwrap();
+    let mut command = Hub::command(SEAWALL.as_ref(), &folder.path().join("data"));
+    let output = command.env_remove("SEAWALL_DATABASE").arg("--config").arg(&config).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("can't connect to the database `127.0.0.1:1/seawall` (over TLS)"), "{said}");
+    for text in [KUBERNETES_POSTGRES, COMPOSE_POSTGRES] {
+        assert!(behind(text, "postgres://").iter().all(|url| url.starts_with("seawall@")));
     }
 }
 

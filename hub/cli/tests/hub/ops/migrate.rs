@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::upgrade::{assert_same, fixture, start_with};
 use super::{refusal, well};
-use crate::harness::{Hub, SEAWALL};
+use crate::harness::{Hub, SEAWALL, until};
 
 fn command(from: &str, to: &str) -> Command {
     let mut command = Command::new(SEAWALL);
@@ -36,6 +36,13 @@ fn everything() -> (TempDir, Value) {
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// Waits until the one replay that was in hand at the end of the fixture is in hand again.
+fn in_hand(hub: Hub) -> Hub {
+    let replay = "/api/v1/bridge/deliveries/dlv_3ce2bb1467698855000000000000002d";
+    until("the replay is in hand", || hub.get(replay)["state"] == "pending");
+    hub
 }
 
 /// Asks a hub to stop and waits for it, so that the database knows that it is gone.
@@ -63,9 +70,8 @@ fn hub_15_everything_moves_to_postgres_and_back_as_it_was() {
     assert!(refusal(&backup.unwrap()).contains("pg_dump"));
 
     let hub = start_with(folder.path(), &["--database", database.url()]);
+    let hub = in_hand(hub);
     assert_same(&hub, &recount);
-    // What has the secrets open is what has sealed them.
-    assert_eq!(hub.get("/actuator/health")["state"], "up");
     stop(hub);
 
     let back = TempDir::new().unwrap();
@@ -75,7 +81,7 @@ fn hub_15_everything_moves_to_postgres_and_back_as_it_was() {
     let gone = Hub::command(Path::new(SEAWALL), folder.path()).args(["--database", database.url()]).output();
     assert!(refusal(&gone.unwrap()).contains("was moved to the folder"));
     let hub = start_with(back.path(), &[]);
-    assert_same(&hub, &recount);
+    assert_same(&in_hand(hub), &recount);
 }
 
 /// HUB-15: a move that is killed at any moment has moved nothing or all, and is run once more.
@@ -101,7 +107,7 @@ fn hub_15_a_move_that_is_killed_is_run_once_more() {
     }
     fs::copy(folder.path().join("secret.key"), back.path().join("secret.key")).unwrap();
     let hub = start_with(back.path(), &[]);
-    assert_same(&hub, &recount);
+    assert_same(&in_hand(hub), &recount);
 }
 
 /// HUB-15: a source that is in use and a target that is not empty are refused, and nothing is changed.
