@@ -245,7 +245,7 @@ fn read_batches(reader: &Reader, table: &Table, sender: &mpsc::Sender<Vec<Row>>)
 /// Reads a table from the database, and writes it on a thread as it comes.
 async fn copy_to_sqlite(
     source: &Transfer,
-    target: Target,
+    mut target: Target,
     table: &'static Table,
     meter: &mut Meter<'_>,
 ) -> Result<(Count, Target), OpenError> {

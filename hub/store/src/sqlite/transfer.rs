@@ -11,6 +11,7 @@ use seawall_hub_core::port::store::{Change, UnitOfWork, UnitStore, WritePriority
 use super::backup::{PartialFile, finish, fresh};
 use super::engine::place::{DATABASE, LOG, make_private, take_lock};
 use super::engine::schema::{StartInfo, prepare};
+use super::engine::writer::at_start;
 use super::write::UnitApplier;
 use super::{OpenError, Sqlite, read};
 use crate::migrate::cell::{Cell, Counter, Row};
@@ -170,26 +171,25 @@ impl Target {
     }
 
     /// Writes rows of a table, all of them in one transaction.
-    pub(crate) fn write(&self, table: &Table, rows: Vec<Row>) -> Result<(), OpenError> {
-        let failed = |error: rusqlite::Error| at("can't write to", &self.file.path, &error);
+    pub(crate) fn write(&mut self, table: &Table, mut rows: Vec<Row>) -> Result<(), OpenError> {
         if table.form == Form::Incident {
             return rows.iter().try_for_each(|row| self.write_incident(row));
         }
-        self.connection.execute_batch("BEGIN").map_err(failed)?;
-        for sql in table.write {
-            let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
-            for row in &rows {
-                let mut row = std::borrow::Cow::Borrowed(row);
-                if table.form != Form::Same {
-                    table.form.narrow(row.to_mut());
+        rows.iter_mut().for_each(|row| table.form.narrow(row));
+        let written = at_start(&mut self.connection, |connection| {
+            for sql in table.write {
+                let mut statement = connection.prepare_cached(sql)?;
+                let count = statement.parameter_count();
+                for row in &rows {
+                    for (index, cell) in row.iter().enumerate().take(count) {
+                        statement.raw_bind_parameter(index + 1, cell)?;
+                    }
+                    statement.raw_execute()?;
                 }
-                for (index, cell) in row.iter().enumerate().take(statement.parameter_count()) {
-                    statement.raw_bind_parameter(index + 1, cell).map_err(failed)?;
-                }
-                statement.raw_execute().map_err(failed)?;
             }
-        }
-        self.connection.execute_batch("COMMIT").map_err(failed)
+            Ok(())
+        });
+        written.map_err(|error| at("can't write to", &self.file.path, &error))
     }
 
     fn write_incident(&self, row: &Row) -> Result<(), OpenError> {

@@ -53,7 +53,8 @@ fn hub_13_command_lines_and_variables_are_known() {
     for text in [SYSTEMD, KUBERNETES, KUBERNETES_POSTGRES, COMPOSE, COMPOSE_POSTGRES, CONTAINER] {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         for name in words.filter(|word| word.starts_with("SEAWALL_") && *word != "SEAWALL_ADMIN_KEY") {
-            let is_read = [format!("[env: {name}="), format!("[env: {name}]")].iter().any(|env| help.contains(env));
+            let is_read =
+                [format!("[env: {name}="), format!("[env: {name}]")].iter().any(|env| help.contains(env));
             assert!(is_read, "nothing reads {name}");
         }
     }
@@ -97,7 +98,8 @@ fn hub_13_settings_probes_and_ports_fit() {
 #[test]
 fn hub_13_the_settings_of_a_hub_on_postgres_are_read() {
     let folder = TempDir::new().unwrap();
-    let settings = KUBERNETES_POSTGRES.split_once("seawall.toml: |\n").unwrap().1.split_once("\n---").unwrap().0;
+    let settings =
+        KUBERNETES_POSTGRES.split_once("seawall.toml: |\n").unwrap().1.split_once("\n---").unwrap().0;
     let config = folder.path().join("seawall.toml");
     // Nobody is there.
     fs::write(&config, settings.replace("db.example:5432", "127.0.0.1:1")).unwrap();

@@ -164,7 +164,7 @@ impl Writer {
     }
 }
 
-/// Runs the first unit of each start, as a whole or not at all.
+/// Runs a unit before anybody else writes, as a whole or not at all: the first of each start, and those that fill a new file.
 pub(crate) fn at_start<T>(
     connection: &mut Connection,
     apply: impl FnOnce(&Connection) -> rusqlite::Result<T>,
