@@ -238,6 +238,7 @@ impl Writers {
                 slot,
             ),
             node: self.node.clone(),
+            stray: Vec::new(),
             steps: self.steps.clone(),
             telemetry: CommitTelemetry::new(self.clock.clone()),
         };

@@ -8,7 +8,10 @@
 use std::sync::Arc;
 
 use seawall::Tick;
-use seawall_hub_core::port::store::{CommitResult, StoreError, UnitOfWork, WritePriority};
+use seawall_hub_core::port::store::{
+    Claim, CommitResult, StoreError, StoredDelivery, UnitOfWork, WritePriority,
+};
+use seawall_hub_core::sync::Lock;
 use tokio::sync::oneshot::Sender;
 
 use super::node::HubNode;
@@ -49,6 +52,8 @@ pub(in crate::postgres) struct WriteTask {
     pub(in crate::postgres) node: Arc<HubNode>,
     pub(in crate::postgres) steps: Arc<Steps>,
     pub(in crate::postgres) telemetry: CommitTelemetry,
+    /// What transactions have claimed whose end is not known. Nobody has it in hand, so it goes back to the store.
+    pub(in crate::postgres) stray: Vec<Claim>,
 }
 
 /// The shapes of units that are applied many at once, in the sequence in which they lock.
@@ -63,7 +68,35 @@ impl WriteTask {
             if jobs.is_empty() {
                 return;
             }
+            // Before anything is claimed again: what this returns must not be in anybody's hand.
+            let first = jobs.first().map_or_else(|| self.node.now(), |job| job.since);
+            self.return_stray(first).await;
+            if !self.stray.is_empty() {
+                jobs.into_iter().for_each(|job| job.refuse(&StoreError::Unavailable { sent: false }));
+                continue;
+            }
             self.commit(jobs).await;
+            self.return_stray(self.node.now()).await;
+        }
+    }
+
+    /// Gives back what was claimed by transactions without an answer. A transaction of the same writer waits for the end of the one
+    /// before, so what that one has claimed is there by then, or never will be.
+    async fn return_stray(&mut self, since: Tick) {
+        if self.stray.is_empty() {
+            return;
+        }
+        let stray = std::mem::take(&mut self.stray);
+        let work = async |session: &_, node| UnitApplier::new(session, node).return_to_store(&stray).await;
+        if self.transactor.run(since, work).await.is_err() {
+            self.stray = stray;
+        }
+    }
+
+    /// Keeps what a transaction has claimed if nobody knows whether it was committed.
+    fn keep_stray<T>(&mut self, made: &Result<T, TransactError>, claimed: Lock<Vec<Claim>>) {
+        if matches!(made, Err(TransactError::Away { sent: true })) {
+            self.stray.append(&mut claimed.lock());
         }
     }
 
@@ -107,15 +140,17 @@ impl WriteTask {
     async fn commit_groups(&mut self, since: Tick, groups: [Vec<WaitingUnit>; TOGETHER.len()]) {
         let units: [Vec<&UnitOfWork>; TOGETHER.len()] =
             groups.each_ref().map(|group| group.iter().map(|waiting| &waiting.unit).collect());
-        let began = self.telemetry.now();
+        let (began, claimed) = (self.telemetry.now(), Lock::default());
         let made = self.transactor.run(since, async |session, node| {
             let mut results = Vec::new();
             for (shape, units) in TOGETHER.into_iter().zip(&units).filter(|(_, units)| !units.is_empty()) {
                 results.extend(batch::apply_batch(session, node, shape, units).await?);
             }
+            *claimed.lock() = results.iter().flatten().flat_map(claims_of).collect();
             Ok(results)
         });
         let made = made.await;
+        self.keep_stray(&made, claimed);
         let count: usize = units.iter().map(Vec::len).sum();
         let waiting = groups.into_iter().flatten();
         self.telemetry.ended(count, began, made.is_ok());
@@ -139,19 +174,29 @@ impl WriteTask {
     }
 
     async fn commit_single(&mut self, since: Tick, job: WriteJob) {
-        let began = self.telemetry.now();
+        let (began, claimed) = (self.telemetry.now(), Lock::default());
         match job {
             WriteJob::Commit(unit, reply) => {
-                let _marked = self.steps.has_suspects().then(|| self.steps.recording(&unit));
-                let work = async |session: &_, node| UnitApplier::new(session, node).unit(&unit).await;
+                let steps = self.steps.clone();
+                let _marked = steps.has_suspects().then(|| steps.recording(&unit));
+                let work = async |session: &_, node| {
+                    let result = UnitApplier::new(session, node).unit(&unit).await?;
+                    *claimed.lock() = claims_of(&result);
+                    Ok(result)
+                };
                 let made = self.transactor.run(since, work).await;
+                self.keep_stray(&made, claimed);
                 self.telemetry.ended(1, began, is_well(&made));
                 let _ = reply.send(made.map_err(|error| self.translate(error)));
             }
             WriteJob::Take(now, room, reply) => {
-                let work =
-                    async |session: &_, node| UnitApplier::new(session, node).take_due(now, &room).await;
+                let work = async |session: &_, node| {
+                    let taken = UnitApplier::new(session, node).take_due(now, &room).await?;
+                    *claimed.lock() = taken.iter().map(claim_of).collect();
+                    Ok(taken)
+                };
                 let made = self.transactor.run(since, work).await;
+                self.keep_stray(&made, claimed);
                 self.telemetry.ended(1, began, is_well(&made));
                 let _ = reply.send(made.map_err(|error| self.translate(error)));
             }
@@ -168,6 +213,17 @@ impl WriteTask {
             }
         }
     }
+}
+
+fn claim_of(delivery: &StoredDelivery) -> Claim {
+    Claim { delivery: delivery.id, epoch: delivery.epoch }
+}
+
+/// Returns what a unit may have claimed. What waits is not changed by giving it back.
+fn claims_of(result: &CommitResult) -> Vec<Claim> {
+    let inserted =
+        result.deliveries.iter().map(|(delivery, _)| Claim { delivery: *delivery, epoch: result.epoch });
+    inserted.chain(result.ready.iter().map(claim_of)).collect()
 }
 
 /// Whether the database has done its part: a unit that it has reason to refuse is no failure of the database.
