@@ -40,8 +40,8 @@ fn text(path: &Path) -> &str {
 
 /// Waits until the one replay that was in hand at the end of the fixture is in hand again.
 fn in_hand(hub: Hub) -> Hub {
-    let replay = "/api/v1/bridge/deliveries/dlv_3ce2bb1467698855000000000000002d";
-    until("the replay is in hand", || hub.get(replay)["state"] == "pending");
+    let letter = "/api/v1/bridge/deadLetters/dlv_3ce2bb14676988550000000000000026";
+    until("the replay is in hand", || hub.get(letter)["replayed"]["state"] == "pending");
     hub
 }
 
