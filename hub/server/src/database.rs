@@ -7,7 +7,7 @@ use std::fmt;
 pub struct DatabaseUrl(String);
 
 impl DatabaseUrl {
-    /// Takes any text. Whoever opens the database checks it, so that no refusal is printed together with a password.
+    /// Takes any text. Opening the database checks it, so that no refusal is printed together with a password.
     #[must_use]
     pub fn new(text: &str) -> Self {
         DatabaseUrl(text.to_owned())

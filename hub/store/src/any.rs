@@ -62,15 +62,15 @@ macro_rules! forward {
     };
 }
 
-type Answer<T> = Result<T, StoreError>;
+type StoreResult<T> = Result<T, StoreError>;
 
 forward!(UnitStore {
-    async commit(priority: WritePriority, unit: UnitOfWork) -> Answer<CommitResult>;
-    async commit_all(priority: WritePriority, units: Vec<UnitOfWork>) -> Vec<Answer<CommitResult>>;
-    async claimed(scope: &'static str, key: &str) -> Answer<Option<IdempotencyRecord>>;
-    async take_due(now: Millis, room: Vec<LaneCapacity>) -> Answer<Vec<StoredDelivery>>;
-    async quarantine_candidates() -> Answer<Vec<(StoredDelivery, CrashHistory)>>;
-    async next_due() -> Answer<Vec<DueTimes>>;
+    async commit(priority: WritePriority, unit: UnitOfWork) -> StoreResult<CommitResult>;
+    async commit_all(priority: WritePriority, units: Vec<UnitOfWork>) -> Vec<StoreResult<CommitResult>>;
+    async claimed(scope: &'static str, key: &str) -> StoreResult<Option<IdempotencyRecord>>;
+    async take_due(now: Millis, room: Vec<LaneCapacity>) -> StoreResult<Vec<StoredDelivery>>;
+    async quarantine_candidates() -> StoreResult<Vec<(StoredDelivery, CrashHistory)>>;
+    async next_due() -> StoreResult<Vec<DueTimes>>;
     async broken() -> StoreError;
     sync step_marks() -> Arc<dyn StepMarks>;
     sync health() -> StoreHealth;
@@ -79,44 +79,44 @@ forward!(UnitStore {
 });
 
 forward!(RegistryReads {
-    async registered() -> Answer<RegistrySnapshot>;
-    async rule_versions(name: &Slug) -> Answer<Vec<Rule>>;
-    async circuit_history(service: &Slug, most: usize) -> Answer<Vec<Circuit>>;
-    async audit(page: PageRequest) -> Answer<Page<AuditEntry>>;
+    async registered() -> StoreResult<RegistrySnapshot>;
+    async rule_versions(name: &Slug) -> StoreResult<Vec<Rule>>;
+    async circuit_history(service: &Slug, most: usize) -> StoreResult<Vec<Circuit>>;
+    async audit(page: PageRequest) -> StoreResult<Page<AuditEntry>>;
 });
 
 forward!(EventReads {
-    async event(id: &str, source: Option<&str>) -> Answer<Option<Event>>;
-    async events(filter: EventFilter, page: PageRequest) -> Answer<Page<Event>>;
-    async delivery(id: DeliveryId) -> Answer<Option<(StoredDelivery, Vec<Attempt>)>>;
-    async deliveries(filter: DeliveryFilter, page: PageRequest) -> Answer<Page<StoredDelivery>>;
-    async pending(whose: DeliverySelector, most: u32) -> Answer<u32>;
-    async backlog_counts(services: Vec<Slug>, most: u32) -> Answer<BacklogCounts>;
+    async event(id: &str, source: Option<&str>) -> StoreResult<Option<Event>>;
+    async events(filter: EventFilter, page: PageRequest) -> StoreResult<Page<Event>>;
+    async delivery(id: DeliveryId) -> StoreResult<Option<(StoredDelivery, Vec<Attempt>)>>;
+    async deliveries(filter: DeliveryFilter, page: PageRequest) -> StoreResult<Page<StoredDelivery>>;
+    async pending(whose: DeliverySelector, most: u32) -> StoreResult<u32>;
+    async backlog_counts(services: Vec<Slug>, most: u32) -> StoreResult<BacklogCounts>;
 });
 
 forward!(DeadLetterReads {
-    async dead_letter(id: DeliveryId) -> Answer<Option<DeadLetterDetails>>;
-    async dead_letters(filter: LetterFilter, page: PageRequest) -> Answer<DeadLetterPage>;
-    async count_letters(filter: LetterFilter, most: u64) -> Answer<MatchCount>;
-    async letters_behind(filter: LetterFilter, behind: u64, most: usize) -> Answer<DeadLetterBatch>;
-    async failed_replay(operation: OperationId, up_to: u64) -> Answer<Option<DeliveryId>>;
-    async groups(filter: GroupFilter, page: PageRequest) -> Answer<Page<LetterGroup>>;
-    async group(fingerprint: Fingerprint) -> Answer<Option<LetterGroup>>;
-    async operations(page: PageRequest) -> Answer<Page<Operation>>;
-    async operation(id: OperationId) -> Answer<Option<Operation>>;
-    async untried_replays(operation: OperationId, services: Vec<Slug>) -> Answer<Vec<(Slug, u64)>>;
-    async running() -> Answer<Vec<Operation>>;
+    async dead_letter(id: DeliveryId) -> StoreResult<Option<DeadLetterDetails>>;
+    async dead_letters(filter: LetterFilter, page: PageRequest) -> StoreResult<DeadLetterPage>;
+    async count_letters(filter: LetterFilter, most: u64) -> StoreResult<MatchCount>;
+    async letters_behind(filter: LetterFilter, behind: u64, most: usize) -> StoreResult<DeadLetterBatch>;
+    async failed_replay(operation: OperationId, up_to: u64) -> StoreResult<Option<DeliveryId>>;
+    async groups(filter: GroupFilter, page: PageRequest) -> StoreResult<Page<LetterGroup>>;
+    async group(fingerprint: Fingerprint) -> StoreResult<Option<LetterGroup>>;
+    async operations(page: PageRequest) -> StoreResult<Page<Operation>>;
+    async operation(id: OperationId) -> StoreResult<Option<Operation>>;
+    async untried_replays(operation: OperationId, services: Vec<Slug>) -> StoreResult<Vec<(Slug, u64)>>;
+    async running() -> StoreResult<Vec<Operation>>;
 });
 
 forward!(AlertReads {
-    async live_incidents() -> Answer<Vec<Incident>>;
-    async incident(id: &str) -> Answer<Option<Incident>>;
-    async incidents(filter: IncidentFilter, page: PageRequest) -> Answer<Page<Incident>>;
-    async dead_since(since: Millis, most: u32) -> Answer<Vec<(Slug, u32)>>;
+    async live_incidents() -> StoreResult<Vec<Incident>>;
+    async incident(id: &str) -> StoreResult<Option<Incident>>;
+    async incidents(filter: IncidentFilter, page: PageRequest) -> StoreResult<Page<Incident>>;
+    async dead_since(since: Millis, most: u32) -> StoreResult<Vec<(Slug, u32)>>;
 });
 
 forward!(RetentionReads {
-    async old_events(limits: Limits, behind: u64) -> Answer<PrunableEvents>;
+    async old_events(limits: Limits, behind: u64) -> StoreResult<PrunableEvents>;
 });
 
 impl AnyStore {

@@ -23,7 +23,7 @@ pub(super) fn non_empty(text: &str) -> Result<Option<PathBuf>, String> {
     if text.is_empty() { Err("must not be empty".into()) } else { Ok(Some(text.into())) }
 }
 
-/// Takes any text: a refusal would be printed together with the value. Whoever opens the database checks it.
+/// Takes any text: a refusal would be printed together with the value. Opening the database checks it.
 pub(super) fn database(text: &str) -> Result<Option<DatabaseUrl>, String> {
     Ok(Some(DatabaseUrl::new(text)))
 }

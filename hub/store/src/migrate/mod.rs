@@ -17,11 +17,11 @@ use seawall::Clock;
 use tokio::sync::mpsc;
 
 use self::cell::{Count, Counter, Row};
-use self::tables::{TABLES, Table};
+use self::tables::{CopiedTable, TABLES};
 use crate::OpenError;
 use crate::postgres::PostgresOptions;
-use crate::postgres::transfer::{Content, Transfer};
-use crate::sqlite::transfer::{self, Reader, Source, Target};
+use crate::postgres::transfer::{DatabaseContent, Transfer};
+use crate::sqlite::transfer::{self, NewFile, Reader, StoppedFolder};
 
 /// The number of rows, and of bytes, that are handed over at once.
 const BATCH_ROWS: usize = 256;
@@ -47,14 +47,14 @@ pub struct MigrationReport {
 }
 
 /// Counts what is done, and tells whoever watches.
-struct Meter<'m> {
+struct CopyMeter<'m> {
     tell: &'m (dyn Fn(MigrationProgress) + Sync),
     done: u64,
     total: u64,
 }
 
-impl Meter<'_> {
-    fn add(&mut self, table: &Table, rows: usize) {
+impl CopyMeter<'_> {
+    fn add(&mut self, table: &CopiedTable, rows: usize) {
         self.done += rows as u64;
         (self.tell)(MigrationProgress { table: table.name, done: self.done, total: self.total });
     }
@@ -67,7 +67,7 @@ pub async fn to_postgres(
     clock: &Clock,
     tell: &(dyn Fn(MigrationProgress) + Sync),
 ) -> Result<MigrationReport, OpenError> {
-    let source = Source::open(folder, clock).await?;
+    let source = StoppedFolder::open(folder, clock).await?;
     let target = Transfer::begin(options, clock).await?;
     if let Some(before) = transfer::moved(folder).filter(|before| *before != target.label()) {
         return Err(OpenError(format!(
@@ -77,7 +77,7 @@ pub async fn to_postgres(
     }
     let reader = source.reader.clone();
     let content = target.content().await?;
-    if content != Content::Nothing {
+    if content != DatabaseContent::Nothing {
         return resume(folder, &target, &content, &reader).await;
     }
     target.create_tables().await?;
@@ -86,7 +86,7 @@ pub async fn to_postgres(
         move || TABLES.iter().map(|table| reader.rows(table)).sum::<Result<u64, OpenError>>()
     })
     .await?;
-    let mut meter = Meter { tell, done: 0, total: total * 2 };
+    let mut meter = CopyMeter { tell, done: 0, total: total * 2 };
     let mut counts = Vec::with_capacity(TABLES.len());
     for table in TABLES {
         counts.push(copy_to_postgres(&reader, &target, table, &mut meter).await?);
@@ -118,12 +118,12 @@ pub async fn to_postgres(
 async fn resume(
     folder: &Path,
     target: &Transfer,
-    content: &Content,
+    content: &DatabaseContent,
     reader: &Reader,
 ) -> Result<MigrationReport, OpenError> {
     let label = target.label();
     let refused = |why: &str| Err(OpenError(format!("the database `{label}` is not empty: {why}")));
-    let Content::Hub { imported: Some(imported), moved: None } = content else {
+    let DatabaseContent::Hub { imported: Some(imported), moved: None } = content else {
         return refused("choose one that no hub has used");
     };
     let counts = in_background({
@@ -151,16 +151,16 @@ pub async fn to_sqlite(
     let source = Transfer::begin(options, clock).await?;
     let name = folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).display().to_string();
     match source.content().await? {
-        Content::Nothing => {
+        DatabaseContent::Nothing => {
             return Err(OpenError(format!("the database `{}` has no data of a hub", source.label())));
         }
-        Content::Hub { moved: Some(before), .. } if before != name => {
+        DatabaseContent::Hub { moved: Some(before), .. } if before != name => {
             return Err(OpenError(format!(
                 "the data of `{}` was moved to the folder `{before}` before",
                 source.label()
             )));
         }
-        Content::Hub { .. } => {}
+        DatabaseContent::Hub { .. } => {}
     }
     let eras = source.eras().await?;
     let [era] = eras[..] else {
@@ -172,10 +172,10 @@ pub async fn to_sqlite(
         )));
     };
     let (epoch, in_order) = source.last_epoch().await?;
-    let mut meter = Meter { tell, done: 0, total: source.rows().await? * 2 };
+    let mut meter = CopyMeter { tell, done: 0, total: source.rows().await? * 2 };
     let mut target = in_background({
         let folder = folder.to_owned();
-        move || Target::create(&folder, era, epoch)
+        move || NewFile::create(&folder, era, epoch)
     })
     .await?;
     let mut counts = Vec::with_capacity(TABLES.len());
@@ -205,8 +205,8 @@ pub async fn to_sqlite(
 async fn copy_to_postgres(
     reader: &Reader,
     target: &Transfer,
-    table: &'static Table,
-    meter: &mut Meter<'_>,
+    table: &'static CopiedTable,
+    meter: &mut CopyMeter<'_>,
 ) -> Result<Count, OpenError> {
     let (sender, mut receiver) = mpsc::channel::<Vec<Row>>(BATCHES);
     let reading = in_background({
@@ -223,7 +223,11 @@ async fn copy_to_postgres(
     count
 }
 
-fn read_batches(reader: &Reader, table: &Table, sender: &mpsc::Sender<Vec<Row>>) -> Result<Count, OpenError> {
+fn read_batches(
+    reader: &Reader,
+    table: &CopiedTable,
+    sender: &mpsc::Sender<Vec<Row>>,
+) -> Result<Count, OpenError> {
     let (mut counter, mut batch, mut bytes) = (Counter::default(), Vec::with_capacity(BATCH_ROWS), 0);
     reader.scan(table, |row| {
         counter.add(&row);
@@ -245,10 +249,10 @@ fn read_batches(reader: &Reader, table: &Table, sender: &mpsc::Sender<Vec<Row>>)
 /// Reads a table from the database, and writes it on a thread as it comes.
 async fn copy_to_sqlite(
     source: &Transfer,
-    mut target: Target,
-    table: &'static Table,
-    meter: &mut Meter<'_>,
-) -> Result<(Count, Target), OpenError> {
+    mut target: NewFile,
+    table: &'static CopiedTable,
+    meter: &mut CopyMeter<'_>,
+) -> Result<(Count, NewFile), OpenError> {
     let (sender, mut receiver) = mpsc::channel::<Vec<Row>>(BATCHES);
     let writing = in_background(move || {
         let mut counter = Counter::default();
@@ -274,7 +278,7 @@ async fn copy_to_sqlite(
     Ok(written)
 }
 
-fn compare(table: &Table, expected: Count, found: Count) -> Result<(), OpenError> {
+fn compare(table: &CopiedTable, expected: Count, found: Count) -> Result<(), OpenError> {
     if expected == found {
         return Ok(());
     }

@@ -16,7 +16,7 @@ use super::engine::writer::{commit, roll_back};
 use super::engine::{fault, node, schema};
 use crate::OpenError;
 use crate::migrate::cell::{Cell, Counter, Row};
-use crate::migrate::tables::{TABLES, Table};
+use crate::migrate::tables::{CopiedTable, TABLES};
 
 /// The number of rows that are read at once. A row may have a megabyte.
 const FETCH: usize = 128;
@@ -33,7 +33,7 @@ pub(crate) struct Transfer {
 
 /// What is in a database.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Content {
+pub(crate) enum DatabaseContent {
     Nothing,
     /// Tables of a hub; with the state of the folder that was copied there, and the place that all was moved to.
     Hub {
@@ -71,14 +71,14 @@ impl Transfer {
         Ok(found.map_err(|error| self.failed(&error))?.is_some_and(|row| row.get(0)))
     }
 
-    pub(crate) async fn content(&self) -> Result<Content, OpenError> {
+    pub(crate) async fn content(&self) -> Result<DatabaseContent, OpenError> {
         if !self.has_tables().await? {
-            return Ok(Content::Nothing);
+            return Ok(DatabaseContent::Nothing);
         }
         let found = self.session.find("SELECT imported, moved FROM meta", &[]).await;
         let row = found.map_err(|error| self.failed(&error))?;
         let (imported, moved) = row.map_or((None, None), |row| (row.get(0), row.get(1)));
-        Ok(Content::Hub { imported, moved })
+        Ok(DatabaseContent::Hub { imported, moved })
     }
 
     /// Creates the tables.
@@ -89,7 +89,7 @@ impl Transfer {
     /// Writes rows into a table that this transaction has created, as they come, until there are no more.
     pub(crate) async fn write(
         &self,
-        table: &Table,
+        table: &CopiedTable,
         mut next: impl AsyncFnMut() -> Result<Option<Vec<Row>>, OpenError>,
     ) -> Result<(), OpenError> {
         let sql = format!("COPY {} ({}) FROM STDIN (FORMAT binary, FREEZE)", table.name, table.names());
@@ -107,7 +107,7 @@ impl Transfer {
     /// Reads all rows of a table.
     pub(crate) async fn read(
         &self,
-        table: &Table,
+        table: &CopiedTable,
         mut each: impl AsyncFnMut(Vec<Row>) -> Result<(), OpenError>,
     ) -> Result<(), OpenError> {
         let failed = |error: Error| self.failed(&error);
@@ -133,7 +133,7 @@ impl Transfer {
     }
 
     /// Counts the rows of a table and their hash.
-    pub(crate) async fn count(&self, table: &Table) -> Result<Counter, OpenError> {
+    pub(crate) async fn count(&self, table: &CopiedTable) -> Result<Counter, OpenError> {
         let mut counter = Counter::default();
         self.read(table, async |rows| {
             rows.iter().for_each(|row| counter.add(row));
@@ -188,7 +188,7 @@ impl Transfer {
 
     /// Returns the last epoch and whether it stopped in an orderly way.
     pub(crate) async fn last_epoch(&self) -> Result<(i64, bool), OpenError> {
-        let sql = "SELECT epoch, state = 1 FROM nodes ORDER BY epoch DESC LIMIT 1";
+        let sql = "SELECT epoch, state IN (1) FROM nodes ORDER BY epoch DESC LIMIT 1";
         let row = self.session.find(sql, &[]).await.map_err(|error| self.failed(&error))?;
         Ok(row.map_or((0, true), |row| (row.get(0), row.get(1))))
     }

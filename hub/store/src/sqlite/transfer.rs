@@ -15,14 +15,15 @@ use super::engine::writer::at_start;
 use super::write::UnitApplier;
 use super::{OpenError, Sqlite, read};
 use crate::migrate::cell::{Cell, Counter, Row};
-use crate::migrate::tables::{Form, Table};
+use crate::migrate::tables::{CopiedTable, RowForm};
 use crate::record::{IncidentRecord, decode, encode};
+use crate::sql::sql;
 
 /// Says in a folder that its data is somewhere else now.
 const MOVED: &str = "moved";
 
 /// A database that is copied. Nobody else can open it meanwhile.
-pub(crate) struct Source {
+pub(crate) struct StoppedFolder {
     _store: Sqlite,
     pub(crate) reader: Reader,
     /// The epoch of the last process, and the epochs that rows still name.
@@ -37,7 +38,7 @@ pub(crate) struct Reader {
     pub(crate) era: i64,
 }
 
-impl Source {
+impl StoppedFolder {
     /// Opens the database of a folder as a hub does that starts and stops: with the tables of now, and with nothing in hand.
     pub(crate) async fn open(folder: &Path, clock: &Clock) -> Result<Self, OpenError> {
         let path = folder.join(DATABASE);
@@ -50,19 +51,19 @@ impl Source {
         let failed = |error: rusqlite::Error| at("can't read", &path, &error);
         let connection = open(&path).map_err(failed)?;
         let era = connection.query_row("SELECT era FROM meta", [], |row| row.get(0)).map_err(failed)?;
-        let named =
-            "SELECT epoch FROM meta UNION SELECT epoch FROM deliveries WHERE state = 0 ORDER BY 1 DESC";
+        let named = sql!("SELECT epoch FROM meta UNION SELECT epoch FROM deliveries WHERE " IS_LEASED " ORDER BY 1 DESC");
         let mut statement = connection.prepare(named).map_err(failed)?;
         let epochs = statement.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(failed)?;
         drop(statement);
-        Ok(Source { _store: store, reader: Reader { path, era }, epochs })
+        Ok(StoppedFolder { _store: store, reader: Reader { path, era }, epochs })
     }
 }
 
 impl Reader {
     /// Counts the rows of a table.
-    pub(crate) fn rows(&self, table: &Table) -> Result<u64, OpenError> {
-        let select = if table.form == Form::Incident { "SELECT number FROM incidents" } else { table.read };
+    pub(crate) fn rows(&self, table: &CopiedTable) -> Result<u64, OpenError> {
+        let select =
+            if table.form == RowForm::Incident { "SELECT number FROM incidents" } else { table.read };
         let count = || {
             let connection = open(&self.path)?;
             let mut statement = connection.prepare(&format!("SELECT count(*) FROM ({select})"))?;
@@ -76,10 +77,14 @@ impl Reader {
     }
 
     /// Reads all rows of a table, until `each` says that it has enough.
-    pub(crate) fn scan(&self, table: &Table, mut each: impl FnMut(Row) -> bool) -> Result<(), OpenError> {
+    pub(crate) fn scan(
+        &self,
+        table: &CopiedTable,
+        mut each: impl FnMut(Row) -> bool,
+    ) -> Result<(), OpenError> {
         let failed = |error: rusqlite::Error| at("can't read", &self.path, &error);
         let connection = open(&self.path).map_err(failed)?;
-        if table.form == Form::Incident {
+        if table.form == RowForm::Incident {
             return self.scan_incidents(&connection, each);
         }
         let mut statement = connection.prepare(table.read).map_err(failed)?;
@@ -132,7 +137,7 @@ impl Reader {
 }
 
 /// A database that is made of rows. It gets its name when it is whole, and is deleted if it never does.
-pub(crate) struct Target {
+pub(crate) struct NewFile {
     connection: Connection,
     file: PartialFile,
     folder: PathBuf,
@@ -140,7 +145,7 @@ pub(crate) struct Target {
     _lock: File,
 }
 
-impl Target {
+impl NewFile {
     /// Creates a file in a folder that has no database. Other files of a hub, such as `secret.key`, may be there.
     pub(crate) fn create(folder: &Path, era: i64, epoch: i64) -> Result<Self, OpenError> {
         make_private(folder).map_err(|error| at("can't create", folder, &error))?;
@@ -160,7 +165,7 @@ impl Target {
         connection.pragma_update(None, "journal_mode", "DELETE").map_err(failed)?;
         connection.pragma_update(None, "journal_mode", "OFF").map_err(failed)?;
         connection.pragma_update(None, "synchronous", "OFF").map_err(failed)?;
-        Ok(Target { connection, file, folder: folder.to_owned(), start, _lock: lock })
+        Ok(NewFile { connection, file, folder: folder.to_owned(), start, _lock: lock })
     }
 
     /// Says who has written it: the process after it counts a crash if the epoch is not the one that has stopped.
@@ -171,8 +176,8 @@ impl Target {
     }
 
     /// Writes rows of a table, all of them in one transaction.
-    pub(crate) fn write(&mut self, table: &Table, mut rows: Vec<Row>) -> Result<(), OpenError> {
-        if table.form == Form::Incident {
+    pub(crate) fn write(&mut self, table: &CopiedTable, mut rows: Vec<Row>) -> Result<(), OpenError> {
+        if table.form == RowForm::Incident {
             return rows.iter().try_for_each(|row| self.write_incident(row));
         }
         rows.iter_mut().for_each(|row| table.form.narrow(row));
@@ -210,7 +215,7 @@ impl Target {
 
     /// Gives the file its name, when all of it is on the disk.
     pub(crate) fn name(self) -> Result<(), OpenError> {
-        let Target { connection, file, folder, .. } = self;
+        let NewFile { connection, file, folder, .. } = self;
         connection.close().map_err(|(_, error)| at("can't write to", &file.path, &error))?;
         // What was moved away from here has come back.
         forget_moved(&folder)?;
@@ -224,7 +229,7 @@ pub(crate) fn refuse_moved(folder: &Path) -> Result<(), OpenError> {
         None => Ok(()),
         Some(to) => Err(OpenError(format!(
             "the data of `{}` was moved to the database `{to}`: start the hub with `--database`, and this folder for \
-             `secret.key`. If the move was interrupted, run `seawall migrate` once more; if it is to be given up, and the other \
+             `secret.key`. If the move was interrupted, run `seawall migrate` once more; to keep the data here, when the other \
              database was never used, delete the file `{MOVED}`",
             folder.display()
         ))),
@@ -260,7 +265,7 @@ pub(crate) fn forget_moved(folder: &Path) -> Result<(), OpenError> {
 }
 
 /// Counts the rows of a table and their hash.
-pub(crate) fn count(reader: &Reader, table: &Table) -> Result<Counter, OpenError> {
+pub(crate) fn count(reader: &Reader, table: &CopiedTable) -> Result<Counter, OpenError> {
     let mut counter = Counter::default();
     reader.scan(table, |row| {
         counter.add(&row);
