@@ -18,6 +18,9 @@ use crate::OpenError;
 use crate::migrate::cell::{Cell, Counter, Row};
 use crate::migrate::tables::{CopiedTable, TABLES};
 
+/// The state of a node that has stopped in an orderly way.
+const STOPPED: i16 = 1;
+
 /// The number of rows that are read at once. A row may have a megabyte.
 const FETCH: usize = 128;
 
@@ -188,9 +191,9 @@ impl Transfer {
 
     /// Returns the last epoch and whether it stopped in an orderly way.
     pub(crate) async fn last_epoch(&self) -> Result<(i64, bool), OpenError> {
-        let sql = "SELECT epoch, state IN (1) FROM nodes ORDER BY epoch DESC LIMIT 1";
+        let sql = "SELECT epoch, state FROM nodes ORDER BY epoch DESC LIMIT 1";
         let row = self.session.find(sql, &[]).await.map_err(|error| self.failed(&error))?;
-        Ok(row.map_or((0, true), |row| (row.get(0), row.get(1))))
+        Ok(row.map_or((0, true), |row| (row.get(0), row.get::<_, i16>(1) == STOPPED)))
     }
 
     /// Returns the first halves of all ids.
