@@ -47,6 +47,7 @@ async fn two_handles<F: StoreFactory>(place: &F) -> [F::Store; 2] {
 }
 
 /// Returns the refusal of the one that came second.
+#[expect(clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 fn one_succeeds(outcomes: [Outcome; 2]) -> (CommitResult, StoreError) {
     match outcomes {
         [Ok(made), Err(refused)] | [Err(refused), Ok(made)] => (made, refused),
@@ -298,7 +299,8 @@ pub(crate) async fn hub_6_a_dead_letter_is_indexed_once<F: StoreFactory>() {
 
         let purged = dead_letter(&stores[0], &format!("purged-{round}"), "no stock").await;
         let [indexed, gone] = race(&stores, index(), moved(purged, LetterAction::Purge)).await;
-        (indexed.unwrap(), gone.unwrap());
+        indexed.unwrap();
+        gone.unwrap();
         let left = stores[0].count_letters(LetterFilter::default(), 1_000).await.unwrap();
         assert_eq!((left.count, left.unindexed), (round + 1, 0));
     }
@@ -439,13 +441,15 @@ pub(crate) async fn hub_12_an_acknowledgement_is_not_undone<F: StoreFactory>() {
         let put = |incident: &Incident| unit([Change::PutIncident(Box::new(incident.clone()))]);
         // One knows it from the start, and two begin with it at once.
         let [first, other] = race(&stores, put(&incident), put(&incident)).await;
-        (first.unwrap(), other.unwrap());
+        first.unwrap();
+        other.unwrap();
         let seen = Some(Acknowledgement { who: "ann".into(), at: NOW, reason: None });
         let acknowledged = Incident { acknowledged: seen.clone(), ..incident.clone() };
         let mut sent = Incident { value: 2.0, ..incident };
         sent.settle(&hook, NoticeKind::Opened, Ok(()), NOW);
         let [first, other] = race(&stores, put(&acknowledged), put(&sent)).await;
-        (first.unwrap(), other.unwrap());
+        first.unwrap();
+        other.unwrap();
         let stored = stores[0].incident(&format!("inc-{round}")).await.unwrap().unwrap();
         let states: Vec<&NoticeState> = stored.notices.iter().map(|notice| &notice.state).collect();
         assert_eq!(

@@ -1,5 +1,6 @@
 //! Running a hub: its start, what is old, copies, keys.
 
+#![expect(clippy::disallowed_methods, reason = "it looks at another process, and waits for it")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod backup;

@@ -94,7 +94,7 @@ impl WriteTask {
     }
 
     /// Keeps what a transaction has claimed if nobody knows whether it was committed.
-    fn keep_stray<T>(&mut self, made: &Result<T, TransactError>, claimed: Lock<Vec<Claim>>) {
+    fn keep_stray<T>(&mut self, made: &Result<T, TransactError>, claimed: &Lock<Vec<Claim>>) {
         if matches!(made, Err(TransactError::Away { sent: true })) {
             self.stray.append(&mut claimed.lock());
         }
@@ -150,7 +150,7 @@ impl WriteTask {
             Ok(results)
         });
         let made = made.await;
-        self.keep_stray(&made, claimed);
+        self.keep_stray(&made, &claimed);
         let count: usize = units.iter().map(Vec::len).sum();
         let waiting = groups.into_iter().flatten();
         self.telemetry.ended(count, began, made.is_ok());
@@ -185,7 +185,7 @@ impl WriteTask {
                     Ok(result)
                 };
                 let made = self.transactor.run(since, work).await;
-                self.keep_stray(&made, claimed);
+                self.keep_stray(&made, &claimed);
                 self.telemetry.ended(1, began, is_well(&made));
                 let _ = reply.send(made.map_err(|error| self.translate(error)));
             }
@@ -196,7 +196,7 @@ impl WriteTask {
                     Ok(taken)
                 };
                 let made = self.transactor.run(since, work).await;
-                self.keep_stray(&made, claimed);
+                self.keep_stray(&made, &claimed);
                 self.telemetry.ended(1, began, is_well(&made));
                 let _ = reply.send(made.map_err(|error| self.translate(error)));
             }
