@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::{refusal, register};
 use crate::harness::{Hub, KEY, SEAWALL, header, until};
+use crate::observe::{OF_A_DATABASE, documented};
 use crate::peer::Peer;
 
 fn command(folder: &TempDir, url: &str) -> Command {
@@ -55,6 +56,13 @@ fn hub_15_a_database_that_is_away_ends_nothing() {
         assert_eq!(hub.ask("GET", "/actuator/health/liveness", KEY, "").0, 200);
         let metrics = hub.with("GET", "/metrics", &[], &json!(null)).text;
         assert!(metrics.contains("seawall_database_up 0"), "{metrics}");
+        let of_a_database = documented().into_iter().filter(|(name, _)| name.starts_with(OF_A_DATABASE));
+        let exported: Vec<String> = of_a_database.map(|(_, exported)| exported).collect();
+        assert_eq!(exported.len(), 5, "{exported:?}");
+        for exported in exported {
+            assert!(metrics.contains(&format!("# TYPE {exported} ")), "{exported} is not in\n{metrics}");
+            assert!(metrics.contains(&format!("# HELP {exported} ")), "{exported} has no help");
+        }
 
         back(&server);
         let began = Instant::now();
