@@ -195,7 +195,10 @@ fn order(seen: &HashMap<String, Vec<Arrival>>, seed: u64, faults: &mut BTreeSet<
         customers.entry(customer(seed, &arrivals[0].event)).or_default().push((delivery, arrivals));
     }
     for deliveries in customers.values_mut() {
-        deliveries.sort_by_key(|(delivery, _)| *delivery);
+        // By the number, which is the second half: a database server that was promoted gives new ids another first half.
+        deliveries.sort_by_key(|(delivery, _)| {
+            delivery.split_at_checked(delivery.len() - 16).map(|(_, number)| number)
+        });
         for pair in deliveries.windows(2) {
             let [(before, earlier), (delivery, later)] = pair else { continue };
             let taken = earlier.iter().find(|one| one.settled()).map(|one| one.at);

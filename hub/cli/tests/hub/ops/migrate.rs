@@ -90,23 +90,19 @@ fn hub_15_a_move_that_is_killed_is_run_once_more() {
     let (folder, recount) = everything();
     let (database, back) = (Postgres::shared().database().unwrap(), TempDir::new().unwrap());
     for (from, to) in [(text(folder.path()), database.url()), (database.url(), text(back.path()))] {
-        let mut ended = false;
         for kill in 0..5_u64 {
             let mut process = command(from, to).spawn().unwrap();
             thread::sleep(Duration::from_millis(15 + 45 * kill));
             let _ = process.kill();
-            ended |= process.wait().unwrap().success();
+            process.wait().unwrap();
         }
+        // What is moved already is compared once more, or refused if its last word is all that was missing.
         let moved = migrate(from, to);
-        if ended {
-            assert!(!moved.status.success(), "what was moved is moved again");
-        } else if moved.status.success() {
+        if moved.status.success() {
             let said = well(&moved);
             assert!(said.contains("54 deliveries, 28 dead letters, 403 rows in all"), "{said}");
         } else {
-            // It was killed between its last step and its last word.
-            let word = refusal(&moved);
-            assert!(word.contains("was moved") || word.contains("`seawall.db` is in it"), "{word}");
+            assert!(refusal(&moved).contains("`seawall.db` is in it"));
         }
     }
     fs::copy(folder.path().join("secret.key"), back.path().join("secret.key")).unwrap();
