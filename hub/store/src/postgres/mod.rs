@@ -8,8 +8,6 @@
 //! A unit waits for it two seconds at most and is then refused as unavailable; the connections come back by themselves. The
 //! process ends only if something stored can't be read, or if another process has taken over.
 
-#![allow(dead_code)]
-
 mod engine;
 mod parts;
 mod read;

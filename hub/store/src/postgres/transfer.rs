@@ -15,7 +15,7 @@ use super::engine::session::Timeline;
 use super::engine::writer::{commit, roll_back};
 use super::engine::{fault, node, schema};
 use crate::OpenError;
-use crate::migrate::cell::{Cell, Counter, Row};
+use crate::migrate::cell::{Cell, Row};
 use crate::migrate::tables::{CopiedTable, TABLES};
 
 /// The state of a node that has stopped in an orderly way.
@@ -133,17 +133,6 @@ impl Transfer {
             each(rows).await?;
         }
         self.session.run_text("CLOSE rows").await.map_err(failed)
-    }
-
-    /// Counts the rows of a table and their hash.
-    pub(crate) async fn count(&self, table: &CopiedTable) -> Result<Counter, OpenError> {
-        let mut counter = Counter::default();
-        self.read(table, async |rows| {
-            rows.iter().for_each(|row| counter.add(row));
-            Ok(())
-        })
-        .await?;
-        Ok(counter)
     }
 
     /// Returns the number of rows of all tables.

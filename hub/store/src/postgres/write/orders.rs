@@ -41,11 +41,6 @@ impl UnitApplier<'_> {
         self.run(LOCK, &[&NAMESPACE, &stripes]).await.map(drop)
     }
 
-    /// Locks the order of a delivery, if it has one.
-    pub(in crate::postgres) async fn lock_order_of(&self, number: i64) -> Result<(), ApplyError> {
-        self.locked_order_of(number).await.map(drop)
-    }
-
     /// Locks the order of a delivery, and returns it: the rule and the key.
     pub(super) async fn locked_order_of(&self, number: i64) -> Result<Option<(String, String)>, ApplyError> {
         let order = self.order_of(number).await?;
