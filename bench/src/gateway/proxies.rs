@@ -56,7 +56,7 @@ impl Proxy {
     ) -> Result<Self, String> {
         let plain = b"GET /x HTTP/1.1\r\nhost: u\r\n\r\n".to_vec();
         if kind == Kind::Seawall {
-            let hub = Hub::start(&options.hub, &folder.join("hub"))?;
+            let hub = Hub::start(&options.hub, &folder.join("hub"), None)?;
             Api::open(hub.address).await?.service_with_retries("up", upstream).await?;
             let request =
                 format!("GET /gateway/up/x HTTP/1.1\r\nhost: u\r\nx-seawall-key: {KEY}\r\n\r\n").into();

@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use super::database::DatabaseServer;
+
 pub const USAGE: &str = "\
-Usage: cargo xtask bench hub [--quick] [--filter TEXT] [--seconds N] [--pending N] [--folder DIR] [--json FILE]
+Usage: cargo xtask bench hub [--quick] [--filter TEXT] [--seconds N] [--pending N] [--folder DIR] [--database URL] [--json FILE]
 
   --quick         a short look: one round of a second, small curves
   --filter TEXT   only scenes and rows whose names contain TEXT, in any case
   --seconds N     how long each of the three rounds of a row takes; 2 unless told
   --pending N     the most deliveries that wait in the curve of pending ones; 1000000 unless told
   --folder DIR    where the hubs keep their data: on the disk that is meant, not in memory
+  --database URL  PostgreSQL server on this machine in which the hubs keep their data, without a database: each gets an empty one
   --json FILE     writes all numbers there
   --hub FILE      the binary of the hub; `cargo xtask` builds it and says where it is";
 
@@ -22,6 +25,7 @@ pub struct Options {
     pub seconds: u64,
     pub pending: u64,
     pub quick: bool,
+    pub database: Option<DatabaseServer>,
     pub json: Option<PathBuf>,
     pub help: bool,
 }
@@ -30,6 +34,7 @@ impl Options {
     /// Reads the arguments without the program's name; `beside` is the folder of the program.
     pub fn parse(args: impl IntoIterator<Item = String>, beside: PathBuf) -> Result<Self, String> {
         let (mut hub, mut folder, mut seconds, mut pending) = (None, beside.join("bench-hub"), None, None);
+        let mut database = None;
         let (mut filter, mut json, mut quick, mut help) = (None, None, false, false);
         let mut args = args.into_iter();
         while let Some(flag) = args.next() {
@@ -41,6 +46,7 @@ impl Options {
                 "--seconds" => seconds = Some(number("--seconds", &value()?)?),
                 "--pending" => pending = Some(number("--pending", &value()?)?),
                 "--json" => json = Some(value()?.into()),
+                "--database" => database = Some(DatabaseServer::new(&value()?)),
                 "--quick" => quick = true,
                 "--help" | "-h" => help = true,
                 other => return Err(format!("`{other}` is not a flag of this benchmark")),
@@ -53,7 +59,7 @@ impl Options {
         };
         let seconds = seconds.unwrap_or(if quick { 1 } else { 2 });
         let pending = pending.unwrap_or(if quick { 20_000 } else { 1_000_000 });
-        Ok(Self { hub, folder, filter, seconds, pending, quick, json, help })
+        Ok(Self { hub, folder, filter, seconds, pending, quick, database, json, help })
     }
 
     /// Whether this row of this scene was asked for.

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::api::Api;
 use super::cli::Options;
+use super::database::DatabaseServer;
 use super::event;
 use super::load::{Driver, Load, Pace, Sent, Stop};
 use super::process::Hub;
@@ -38,6 +39,7 @@ pub struct Lab {
 #[derive(Clone, Copy)]
 pub struct Before {
     hub: Duration,
+    database: Option<Duration>,
     driver: Duration,
     arrived: u64,
 }
@@ -50,7 +52,8 @@ impl Lab {
     /// A hub that this program starts.
     pub async fn with_binary(binary: &Path, options: &Options) -> Result<Self, String> {
         let folder = options.folder.join("run");
-        let hub = Hub::start(binary, &folder)?;
+        let database = options.database.as_ref().map(DatabaseServer::database).transpose()?;
+        let hub = Hub::start(binary, &folder, database)?;
         let api = Api::open(hub.address).await?;
         let (times, sink, next) = (Rc::new(Times::new()), Sink::default(), Rc::default());
         Ok(Lab { hub, api, times, sink, next, binary: binary.to_owned(), folder })
@@ -101,7 +104,12 @@ impl Lab {
     }
 
     pub fn before(&self) -> Before {
-        Before { hub: self.hub.cpu(), driver: own_cpu(), arrived: self.sink.arrivals.count.get() }
+        Before {
+            hub: self.hub.cpu(),
+            database: self.hub.database_cpu(),
+            driver: own_cpu(),
+            arrived: self.sink.arrivals.count.get(),
+        }
     }
 
     /// Sends for half a second, so that connections and caches are there.
@@ -148,6 +156,8 @@ impl Lab {
     ) -> Row {
         let memory = self.hub.memory();
         let each = |used: Duration| used.as_secs_f64() * 1e6 / events.max(1) as f64;
+        let database = self.hub.database_cpu().zip(before.database);
+        let database = database.map(|(now, before)| format!("PostgreSQL {:.1} µs", each(now - before)));
         Row {
             scene,
             name,
@@ -160,7 +170,7 @@ impl Lab {
             p99_ms: spread.percentile(99.0),
             rss_mb: Some(memory.now_mb),
             peak_mb: Some(memory.peak_mb),
-            notes: Vec::new(),
+            notes: database.into_iter().collect(),
         }
     }
 }

@@ -7,6 +7,7 @@
 pub mod api;
 pub mod cli;
 pub mod curves;
+pub mod database;
 pub mod desk;
 pub mod disk;
 pub mod event;

@@ -8,18 +8,22 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::database::BenchDatabase;
+
 /// The key of every hub that is measured.
 pub const KEY: &str = "a-key-that-is-long-enough";
 /// A hub that finds a million deliveries may take its time.
 const START_WITHIN: Duration = Duration::from_secs(120);
 /// The unit of `/proc/PID/stat`, on every Linux.
-const TICKS_PER_SECOND: u64 = 100;
+pub const TICKS_PER_SECOND: u64 = 100;
 
 /// The hub as a process of its own. Goes with its value.
 pub struct Hub {
     process: Child,
     pub address: SocketAddr,
     folder: PathBuf,
+    /// Where it keeps its data, if that is not the folder.
+    database: Option<BenchDatabase>,
     /// From the start of the process until it said where it listens.
     pub started_in: Duration,
 }
@@ -33,14 +37,18 @@ pub struct Memory {
 
 impl Hub {
     /// Starts a hub on a folder that is empty.
-    pub fn start(binary: &Path, folder: &Path) -> Result<Self, String> {
+    pub fn start(binary: &Path, folder: &Path, database: Option<BenchDatabase>) -> Result<Self, String> {
         let _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder).map_err(|error| format!("can't make `{}`: {error}", folder.display()))?;
-        Self::start_again(binary, folder)
+        Self::start_again(binary, folder, database)
     }
 
     /// Starts a hub on what another has left. Its log is on, as it is by default, and goes to a file.
-    pub fn start_again(binary: &Path, folder: &Path) -> Result<Self, String> {
+    pub fn start_again(
+        binary: &Path,
+        folder: &Path,
+        database: Option<BenchDatabase>,
+    ) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("can't start `{}`: {error}", binary.display());
         let (said, log) = (folder.join("said"), folder.join("log"));
         let began = Instant::now();
@@ -48,13 +56,15 @@ impl Hub {
             .args(["serve", "--listen", "127.0.0.1:0", "--allow-egress", "127.0.0.0/8", "--data-dir"])
             .arg(folder.join("data"))
             .env("SEAWALL_ADMIN_KEY", KEY)
+            .envs(database.iter().map(|database| ("SEAWALL_DATABASE", &database.url)))
             .stdout(Stdio::from(File::create(&said).map_err(failed)?))
             .stderr(Stdio::from(File::create(&log).map_err(failed)?))
             .spawn()
             .map_err(failed)?;
         // Made before it is known to listen, so that a hub which does not is stopped too.
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut hub = Hub { process, address: nowhere, folder: folder.into(), started_in: Duration::ZERO };
+        let (folder, started_in) = (folder.to_owned(), Duration::ZERO);
+        let mut hub = Hub { process, address: nowhere, folder, database, started_in };
         while began.elapsed() < START_WITHIN {
             if let Some(address) = address_in(&fs::read_to_string(&said).unwrap_or_default()) {
                 (hub.address, hub.started_in) = (address, began.elapsed());
@@ -71,7 +81,7 @@ impl Hub {
     /// Kills it as a power cut would, and starts another on the same folder.
     pub fn restart(&mut self, binary: &Path) -> Result<(), String> {
         self.kill();
-        *self = Self::start_again(binary, &self.folder)?;
+        *self = Self::start_again(binary, &self.folder, self.database.clone())?;
         Ok(())
     }
 
@@ -92,6 +102,11 @@ impl Hub {
     /// The processor's time that all its threads have used, kernel included.
     pub fn cpu(&self) -> Duration {
         cpu_of(self.process.id())
+    }
+
+    /// The processor's time that its database server has used.
+    pub fn database_cpu(&self) -> Option<Duration> {
+        self.database.as_ref().map(BenchDatabase::cpu)
     }
 
     pub fn memory(&self) -> Memory {
